@@ -1,0 +1,145 @@
+"""A data set: a schema, a source of raw columns, and the encoded rows behind them.
+
+Only `limbeck.privacy.Private` may look at the rows (the underscore says so; Python cannot enforce
+it). Rows are parsed once into compact cells. Beyond a memory limit they lie in an unlinked
+temporary file that no one else can open, and are read back as a memory map.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ._columns import Raw
+from ._schema import Schema
+
+ROWS_IN_MEMORY = 1 << 29
+"""Bytes of encoded rows that are kept in memory (512 MiB)."""
+
+
+class Source(Protocol):
+    """Where raw rows come from: a file, a folder, a frame in memory."""
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a source whose structure (columns, sizes) is not the schema's; reads no rows."""
+
+    def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
+        """The declared columns, some thousands of rows at a time, each in its raw form."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label."""
+
+    cells: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def chunks(self, size: int) -> Iterator[Rows]:
+        """Consecutive slices of at most `size` rows."""
+        for start in range(0, len(self), size):
+            at = slice(start, start + size)
+            yield Rows(self.cells[at], self.labels[at])
+
+    def take(self, indices: np.ndarray) -> Rows:
+        return Rows(self.cells[indices], self.labels[indices])
+
+
+class Dataset:
+    """A schema and a source of rows; made by `limbeck.read`."""
+
+    def __init__(self, schema: Schema, source: Source) -> None:
+        source.check(schema)
+        self.schema = schema
+        self._source = source
+        self._rows: Rows | None = None
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.schema.dataset!r}, columns={len(self.schema.columns)})"
+
+    def with_schema(self, schema: Schema) -> Dataset:
+        """The same source under another schema, such as one with estimated bounds filled in."""
+        return Dataset(schema, self._source)
+
+    def _encoded(self, progress: Callable[[int], None] = lambda rows: None) -> Rows:
+        """All rows, parsed and encoded on first use."""
+        if self._rows is None:
+            self._rows = _encode(self.schema, self._source, progress)
+        return self._rows
+
+    def _values(self, name: str) -> Iterator[Raw]:
+        """The raw values of one column, for the private estimate of its categories."""
+        for chunk in self._source.chunks(self.schema):
+            yield chunk[name]
+
+    def _digest(self, key: bytes) -> str:
+        """Keyed digest of the encoded rows: tells whether a resumed run sees the same rows."""
+        rows = self._encoded()
+        digest = hashlib.blake2b(key=key, digest_size=32)
+        for chunk in rows.chunks(1 << 16):
+            digest.update(np.ascontiguousarray(chunk.cells))
+            digest.update(np.ascontiguousarray(chunk.labels))
+        return digest.hexdigest()
+
+
+def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> Rows:
+    store, labels, count = _Store(), [], 0
+    for raw in source.chunks(schema):
+        if schema.image:
+            pixels = raw[schema.image.name]
+            assert isinstance(pixels, np.ndarray)
+            cells = schema.image.encode(pixels)
+        else:
+            cells = np.stack([c.encode(raw[c.name]) for c in schema.inputs], axis=1)
+        codes = np.zeros(len(cells), np.int32)
+        if schema.label:
+            codes = schema.label.encode(raw[schema.label.name]).astype(np.int32)
+        store.add(cells)
+        labels.append(codes)
+        count += len(cells)
+        progress(count)
+    width = schema.slots if schema.image else len(schema.inputs)
+    all_labels = np.concatenate(labels) if labels else np.zeros(0, np.int32)
+    return Rows(store.close(width), all_labels)
+
+
+class _Store:
+    """Chunks of cells that become one array: in memory, or beyond the limit in a hidden file."""
+
+    def __init__(self) -> None:
+        self._parts: list[np.ndarray] = []
+        self._bytes = self._rows = 0
+        self._file: tempfile._TemporaryFileWrapper[bytes] | None = None
+
+    def add(self, cells: np.ndarray) -> None:
+        self._bytes += cells.nbytes
+        self._rows += len(cells)
+        if self._file is None and self._bytes > ROWS_IN_MEMORY:
+            self._file = tempfile.TemporaryFile(prefix="limbeck-")  # type: ignore[assignment]
+            for part in self._parts:
+                self._write(part)
+            self._parts = self._parts[:1]
+        if self._file is None:
+            self._parts.append(cells)
+        else:
+            self._write(cells)
+
+    def _write(self, cells: np.ndarray) -> None:
+        assert self._file is not None
+        self._file.write(np.ascontiguousarray(cells).data)
+
+    def close(self, width: int) -> np.ndarray:
+        if not self._parts:
+            return np.zeros((0, width), np.float32)
+        if self._file is None:
+            return np.concatenate(self._parts)
+        self._file.flush()
+        shape = (self._rows, width)
+        return np.memmap(self._file, self._parts[0].dtype, mode="r", shape=shape)  # type: ignore

@@ -1,0 +1,149 @@
+"""Images in: a folder per class (PNG, JPEG), npz, idx, and arrays in memory."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from PIL import Image as Picture
+from PIL import UnidentifiedImageError
+
+from .._check import DataError
+from .._columns import Image, Raw, Values, canonical
+from .._schema import Schema
+
+CHUNK = 4096
+ENDINGS = {".png", ".jpg", ".jpeg"}
+
+
+class ArraySource:
+    """Images (rows, height, width[, channels]) and labels (rows,), in memory."""
+
+    def __init__(self, images: np.ndarray, labels: np.ndarray | None, where: str = "the arrays") -> None:
+        self._images, self._labels, self._where = np.asarray(images), labels, where
+        if self._images.ndim == 3:
+            self._images = self._images[..., None]
+        if self._images.ndim != 4 or self._images.dtype.kind not in "uifb":
+            raise DataError(
+                f"{where}: expected numbers of shape (rows, height, width[, channels]), got "
+                f"{self._images.dtype} of shape {self._images.shape}."
+            )
+        if labels is not None and len(labels) != len(self._images):
+            raise DataError(f"{where}: there are {len(labels)} labels for {len(self._images)} images.")
+
+    def check(self, schema: Schema) -> None:
+        image = _image_of(schema, self._where)
+        if self._images.shape[1:] != image.shape:
+            raise DataError(
+                f"{self._where} holds images of shape {self._images.shape[1:]}; the schema declares "
+                f"{image.shape} (height, width, channels)."
+            )
+        if schema.label and self._labels is None:
+            raise DataError(f"{self._where} has no labels, but the schema declares a label.")
+
+    def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
+        image = _image_of(schema, self._where)
+        for start in range(0, len(self._images), CHUNK):
+            at = slice(start, start + CHUNK)
+            raw: dict[str, Raw] = {image.name: self._images[at]}
+            if schema.label and self._labels is not None:
+                raw[schema.label.name] = label_values(np.asarray(self._labels[at]))
+            yield raw
+
+
+class ImageFolderSource:
+    """A folder with one folder of images per class."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        folders = sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))
+        self._files = [
+            (file, folder.name)
+            for folder in folders
+            for file in sorted(folder.iterdir())
+            if file.suffix.lower() in ENDINGS
+        ]
+        self._classes = {folder.name for folder in folders}
+
+    def check(self, schema: Schema) -> None:
+        _image_of(schema, str(self.path))
+        if schema.label and not self._classes & {canonical(v) for v in schema.label.values}:
+            raise DataError(
+                f"{self.path}: none of its folders is named like a declared label value "
+                f"({', '.join(canonical(v) for v in schema.label.values[:5])}, ...)."
+            )
+
+    def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
+        image = _image_of(schema, str(self.path))
+        for start in range(0, len(self._files), CHUNK):
+            files = self._files[start : start + CHUNK]
+            raw: dict[str, Raw] = {image.name: np.stack([_open(f, image) for f, _ in files])}
+            if schema.label:
+                raw[schema.label.name] = label_values(np.asarray([name for _, name in files]))
+            yield raw
+
+
+def read_npz(path: Path) -> ArraySource:
+    """Arrays `images` and `labels` (or `x` and `y`) of an npz file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = {name: file[name] for name in ("images", "x", "labels", "y") if name in file}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise DataError(f"Cannot read {path} as npz: {error}.") from None
+    images = found.get("images", found.get("x"))
+    if images is None:
+        raise DataError(f"{path} holds no array named `images` (or `x`).")
+    return ArraySource(images, found.get("labels", found.get("y")), str(path))
+
+
+def read_idx(path: Path) -> ArraySource:
+    """An idx file of images; its labels lie beside it under the matching name."""
+    beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
+    labels = _idx(beside) if beside != path and beside.exists() else None
+    return ArraySource(_idx(path), labels, str(path))
+
+
+def label_values(labels: np.ndarray) -> Values:
+    """Label values of any plain type as codes into distinct texts."""
+    distinct, codes = np.unique(labels, return_inverse=True)
+    return Values(codes.astype(np.int64), [canonical(v) for v in distinct.tolist()])
+
+
+def _image_of(schema: Schema, where: str) -> Image:
+    if schema.image is None:
+        raise DataError(f"{where} holds images, but the schema declares no image column.")
+    return schema.image
+
+
+def _open(file: Path, image: Image) -> np.ndarray:
+    try:
+        with Picture.open(file) as picture:
+            size = picture.size
+            pixels = np.asarray(picture.convert("L" if image.channels == 1 else "RGB"))
+    except (UnidentifiedImageError, OSError, SyntaxError, Picture.DecompressionBombError) as error:
+        raise DataError(f"Cannot read the image {file}: {error}.") from None
+    if size != (image.width, image.height):
+        raise DataError(
+            f"{file} is {size[1]}x{size[0]} pixels (height x width); the schema declares "
+            f"{image.height}x{image.width}. Bring all images to one size first."
+        )
+    return pixels.reshape(image.shape)
+
+
+def _idx(path: Path) -> np.ndarray:
+    try:
+        raw = path.read_bytes()
+        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        zero, kind, dimensions = struct.unpack(">HBB", raw[:4])
+        shape = struct.unpack(f">{dimensions}I", raw[4 : 4 + 4 * dimensions])
+        body = np.frombuffer(raw, np.uint8, offset=4 + 4 * dimensions)
+    except (OSError, EOFError, struct.error, ValueError) as error:
+        raise DataError(f"Cannot read {path} as idx: {error}.") from None
+    if zero != 0 or kind != 8 or body.size != math.prod(shape):
+        raise DataError(f"{path} is not an idx file of bytes, or it is cut short.")
+    return body.reshape(shape)

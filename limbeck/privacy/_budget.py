@@ -1,0 +1,58 @@
+"""The budget of a release, and the adjacency it speaks about."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .._check import LimbeckError
+
+ADJACENCIES = ("add-remove", "replace-one")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much one release may reveal about one record.
+
+    >>> Budget(epsilon=1.0, delta=1e-5).private
+    True
+    >>> Budget(epsilon=-1)
+    Traceback (most recent call last):
+    ...
+    limbeck._check.LimbeckError: Expected epsilon > 0, got -1.
+    """
+
+    epsilon: float
+    """Bound on the privacy loss; `math.inf` walks the same road without noise, never for release."""
+    delta: float = 1e-5
+    """Probability with which the bound may fail; keep it well below one over the number of rows."""
+    adjacency: str = "add-remove"
+    """Two data sets are neighbours when one record is added or removed, or ("replace-one")
+    replaced. Replacing is add and remove at once: every sensitivity doubles."""
+
+    def __post_init__(self) -> None:
+        if not self.epsilon > 0:
+            raise LimbeckError(f"Expected epsilon > 0, got {self.epsilon}.")
+        if not 0 < self.delta < 1:
+            raise LimbeckError(f"Expected 0 < delta < 1, got {self.delta}.")
+        if self.adjacency not in ADJACENCIES:
+            raise LimbeckError(
+                f"Unknown adjacency '{self.adjacency}'. Use {' or '.join(ADJACENCIES)}."
+            )
+
+    @property
+    def private(self) -> bool:
+        return math.isfinite(self.epsilon)
+
+    @property
+    def sensitivity_factor(self) -> float:
+        """Records by which neighbouring data sets differ, as the mechanisms see it."""
+        return 2.0 if self.adjacency == "replace-one" else 1.0
+
+    def check_rows(self, rows: int | None) -> None:
+        """Refuse a delta that would allow whole records to be published."""
+        if self.private and rows is not None and self.delta > 1.0 / rows:
+            raise LimbeckError(
+                f"Expected delta <= 1/rows = {1.0 / rows:.2g} for the {rows} rows the schema "
+                f"declares, got {self.delta:g}: a larger one would allow publishing whole records."
+            )
