@@ -35,6 +35,8 @@ def fetch(
         place = EMBEDDED if source.embedded else folder
         if place is not None and all((place / name).is_file() for name in source.files):
             return source, {name: _from_disk(place / name, source) for name in source.files}
+    if folder is not None and not folder.is_dir():
+        raise DataError(f"LIMBECK_DATA names {folder}, which is not a folder.")
     for source in entry.sources:
         if source.base:
             base = f"{mirror.rstrip('/')}/{entry.about.name}" if mirror else source.base.rstrip("/")

@@ -46,9 +46,7 @@ def read_pictures(
     return train, test
 
 
-def _npz(
-    files: Mapping[str, bytes], options: Mapping[str, Any], image: Image
-) -> Iterator[Coded]:
+def _npz(files: Mapping[str, bytes], options: Mapping[str, Any], image: Image) -> Iterator[Coded]:
     """NumPy archives that together hold x_train, y_train, x_test and y_test."""
     arrays = {key: array for content in files.values() for key, array in _arrays(content).items()}
     for part in PARTS:

@@ -79,7 +79,7 @@ def write(name: str, out: str | Path, force: bool = False) -> list[Path]:
     if out.exists() and not out.is_dir():
         raise ReleaseError(f"{out} is not a folder.")
     if out.is_dir() and any(out.iterdir()) and not force:
-        raise ReleaseError(f"{out} is not empty. Choose another folder, or use --force.")
+        raise ReleaseError(f"{out} is not empty. Choose another folder, or force the writing.")
     data = load(name)
     draft = out.absolute().parent / f".{out.absolute().name}-{uuid.uuid4().hex[:8]}"
     try:

@@ -1,0 +1,3 @@
+"""Feature maps: x -> phi(x), one row at a time, each with a bound on its norm."""
+
+from ._fourier import Fourier as Fourier

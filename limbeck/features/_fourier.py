@@ -1,0 +1,52 @@
+"""Random Fourier features of the Gaussian kernel (Rahimi and Recht 2007), of norm exactly one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from .._check import LimbeckError, positive
+
+
+class Fourier(eqx.Module):
+    """phi(x) = (cos Wx, sin Wx) / sqrt(size / 2), frequencies W drawn once.
+
+    Several length scales share the features evenly, so one release holds several kernels at no
+    further cost.
+
+    >>> import jax
+    >>> phi = Fourier(slots=3, size=8, length_scales=(1.0,), key=jax.random.key(0))
+    >>> phi(jnp.ones((5, 3))).shape
+    (5, 8)
+    """
+
+    frequencies: Float[Array, "slots half"]
+    norm_bound: float = eqx.field(static=True, default=1.0)
+
+    def __init__(
+        self, *, slots: int, size: int, length_scales: Sequence[float], key: PRNGKeyArray
+    ) -> None:
+        positive(features=size)
+        positive(**{f"length_scales[{i}]": s for i, s in enumerate(length_scales)})
+        half = size // 2
+        if size % 2 or half % len(length_scales):
+            raise LimbeckError(
+                f"Expected features to be a multiple of {2 * len(length_scales)} (a sine and a "
+                f"cosine per length scale), got {size}."
+            )
+        widths = jnp.repeat(jnp.asarray(length_scales), half // len(length_scales))
+        self.frequencies = jax.random.normal(key, (slots, half)) / widths
+        self.norm_bound = 1.0
+
+    @property
+    def size(self) -> int:
+        return 2 * self.frequencies.shape[1]
+
+    def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
+        angles = rows @ self.frequencies
+        both = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
+        return both / jnp.sqrt(jnp.float32(self.frequencies.shape[1]))

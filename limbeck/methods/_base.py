@@ -1,0 +1,78 @@
+"""What a method is: questions it will ask, and what it makes of the noisy answers."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._check import LimbeckError
+from .._schema import Schema
+from ..nets import Generator
+from ..privacy import Charge, Private
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A question of a plan, before noise is calibrated: a charge and its share of the budget."""
+
+    charge: Charge
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """What a method makes: a generator, and the noisy measurements it was made from."""
+
+    generator: Generator
+    generator_settings: Mapping[str, Any]
+    class_weights: np.ndarray
+    """Noisy share of each class, non-negative, summing to one."""
+    rows: int
+    """How many rows to release: the declared number, or the noisy count."""
+    measurements: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractMethod(abc.ABC):
+    """A method's settings are its fields; it holds no data and no state."""
+
+    name: ClassVar[str]
+    papers: ClassVar[tuple[str, ...]]
+    """References that a release made with the method should cite."""
+
+    @abc.abstractmethod
+    def requests(self, schema: Schema) -> list[Request]:
+        """Everything the method will ask, from public knowledge alone."""
+
+    @abc.abstractmethod
+    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
+        """Ask the planned questions and post-process the answers."""
+
+    def settings(self) -> dict[str, Any]:
+        """The fields as plain data."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> AbstractMethod:
+        """The method with some settings given by name, as recipes give them."""
+        known = {f.name: f for f in fields(cls)}
+        for name in settings:
+            if name not in known:
+                raise LimbeckError(
+                    f"{cls.name} has no setting '{name}'. It has: {', '.join(sorted(known))}."
+                )
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise LimbeckError(f"{cls.name}: a setting has the wrong kind of value ({error}).") from None
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,132 @@
+"""One-shot mean embeddings: measure sums of features per class once, then fit a generator freely.
+
+DP-MERF, DP-HP and DP-NTK are this algorithm with different feature maps. Two sums are measured,
+jointly calibrated: how many rows each class has, and the sum of their features. Their ratio is
+the class's noisy mean embedding; everything after is post-processing.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .._check import fraction, positive
+from .._schema import Schema
+from ..nets import Generator, build_generator, fit, settle
+from ..privacy import Charge, FeatureMap, Private
+from ._base import AbstractMethod, Product, Progress, Request
+
+COUNTS, EMBEDDING = "class counts", "mean embedding"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractMeanEmbedding(AbstractMethod):
+    """Settings that all mean-embedding methods share."""
+
+    count_share: float = 0.05
+    """Share of the budget for the class counts; the rest measures the embedding."""
+    steps: int = 1000
+    """Updates of the generator: free."""
+    batch: int = 500
+    """Generated rows per update, divided evenly among the classes."""
+    learning_rate: float = 0.01
+    code: int = 10
+    """Latent dimensions."""
+    hidden: tuple[int, ...] = (200, 200)
+    """Widths of the generator's dense layers."""
+
+    def __post_init__(self) -> None:
+        fraction(count_share=self.count_share)
+        widths = {f"hidden[{i}]": h for i, h in enumerate(self.hidden)}
+        positive(steps=self.steps, batch=self.batch, learning_rate=self.learning_rate)
+        positive(code=self.code, hidden=len(self.hidden), **widths)
+
+    @abc.abstractmethod
+    def feature_map(self, schema: Schema, seed: int) -> FeatureMap:
+        """The features to measure; drawn with a public seed."""
+
+    @abc.abstractmethod
+    def feature_size(self, schema: Schema) -> tuple[int, float]:
+        """Number of features and bound on their norm, known from the schema alone."""
+
+    def requests(self, schema: Schema) -> list[Request]:
+        classes = len(schema.classes)
+        size, bound = self.feature_size(schema)
+        counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=classes)
+        embedding = Charge(name=EMBEDDING, sensitivity=bound, coordinates=classes * size)
+        return [
+            Request(charge=counts, share=self.count_share),
+            Request(charge=embedding, share=1 - self.count_share),
+        ]
+
+    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
+        schema = private.schema
+        features = self.feature_map(schema, seed)
+        counts = private.histogram(COUNTS, len(schema.classes))
+        sums = private.sum(EMBEDDING, features)
+        return self.distil(schema, features, counts, sums, seed=seed, progress=progress)
+
+    def distil(
+        self,
+        schema: Schema,
+        features: FeatureMap,
+        counts: np.ndarray,
+        sums: np.ndarray,
+        *,
+        seed: int,
+        progress: Progress,
+    ) -> Product:
+        """Fit a generator to the noisy sums: post-processing, as often as one likes."""
+        weights, size = class_weights(counts)
+        build_key, fit_key, norm_key = jax.random.split(jax.random.key(seed), 3)
+        generator_settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}
+        generator = build_generator(schema, generator_settings, key=build_key)
+        # A class whose noisy count is near nothing has no mean worth dividing by.
+        means = sums / np.maximum(weights * size, 1.0)[:, None]
+        target = (jnp.asarray(means, jnp.float32), jnp.asarray(weights, jnp.float32), features)
+        generator = fit(
+            generator,
+            self._loss,
+            data=target,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            key=fit_key,
+            progress=lambda done: progress("generator", done),
+        )
+        labels = jnp.arange(5000) % len(weights)
+        return Product(
+            generator=settle(generator, labels, key=norm_key),
+            generator_settings=generator_settings,
+            class_weights=weights,
+            rows=schema.rows or max(1, round(size)),
+            measurements={COUNTS: counts, EMBEDDING: sums},
+        )
+
+    def _loss(self, generator: Generator, key: Array, target: Any) -> Array:
+        """Squared distance of class mean embeddings, its sampling bias removed, weighted by class."""
+        means, weights, features = target
+        classes = len(weights)
+        each = max(2, self.batch // classes)
+        labels = jnp.repeat(jnp.arange(classes), each)
+        codes = jax.random.normal(key, (classes * each, generator.code))
+        phi = features(generator(codes, labels, [])).reshape(classes, each, -1)
+        made = phi.mean(axis=1)
+        # A mean over `each` draws overstates |mean|^2 by the draws' spread / each (U-statistic).
+        own = (phi**2).sum(axis=(1, 2)) / each
+        square = (each * (made**2).sum(axis=1) - own) / (each - 1)
+        return (weights * (square - 2 * (made * means).sum(axis=1))).sum()
+
+
+def class_weights(counts: np.ndarray) -> tuple[np.ndarray, float]:
+    """Noisy counts to non-negative shares that sum to one, and the noisy number of rows."""
+    kept = np.maximum(counts, 0.0)
+    total = float(kept.sum())
+    if total <= 0:
+        return np.full(len(counts), 1.0 / len(counts)), 1.0
+    return kept / total, max(1.0, total)

@@ -1,0 +1,186 @@
+"""Generators: latent codes and a label in, expanded rows (slots in [0, 1]) out.
+
+They are post-processing: they see noisy measurements, never rows. Normalisation layers use the
+statistics of the generated batch while training; `settle` then fixes them, so that a sample does
+not depend on the samples drawn beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from .._columns import Category, Image
+from .._schema import Schema
+
+
+class Norm(eqx.Module):
+    """Batch normalisation over all axes but the last; frozen once statistics are set."""
+
+    scale: Float[Array, " width"]
+    offset: Float[Array, " width"]
+    statistics: Float[Array, "2 width"]
+
+    def __init__(self, width: int) -> None:
+        self.scale, self.offset = jnp.ones(width), jnp.zeros(width)
+        self.statistics = jnp.stack([jnp.zeros(width), jnp.ones(width)])
+
+    def __call__(self, x: Array, seen: list[Array] | None) -> Array:
+        """Normalise with the batch's statistics, appended to `seen`; or, if None, the frozen ones."""
+        if seen is None:
+            mean, variance = self.statistics
+        else:
+            axes = tuple(range(x.ndim - 1))
+            mean, variance = x.mean(axes), x.var(axes)
+            seen.append(jnp.stack([mean, variance]))
+        return self.scale * (x - mean) * jax.lax.rsqrt(variance + 1e-5) + self.offset
+
+
+class Dense(eqx.Module):
+    weight: Float[Array, "inputs outputs"]
+    bias: Float[Array, " outputs"]
+
+    def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray) -> None:
+        self.weight = jax.random.normal(key, (inputs, outputs)) * jnp.sqrt(2.0 / inputs)
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Array) -> Array:
+        return x @ self.weight + self.bias
+
+
+class Conv(eqx.Module):
+    """Convolution, channels last, same size."""
+
+    weight: Float[Array, "side side inputs outputs"]
+    bias: Float[Array, " outputs"]
+
+    def __init__(self, side: int, inputs: int, outputs: int, *, key: PRNGKeyArray) -> None:
+        deviation = jnp.sqrt(2.0 / (side * side * inputs))
+        self.weight = jax.random.normal(key, (side, side, inputs, outputs)) * deviation
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Array) -> Array:
+        dims = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_general_dilated(x, self.weight, (1, 1), "SAME", dimension_numbers=dims) + self.bias
+
+
+class TableGenerator(eqx.Module):
+    """Fully connected; a softmax per category, a sigmoid per number and per "missing" slot."""
+
+    layers: list[Dense]
+    norms: list[Norm]
+    head: Dense
+    soft: tuple[tuple[int, int], ...] = eqx.field(static=True)
+    classes: int = eqx.field(static=True)
+    code: int = eqx.field(static=True)
+
+    def __init__(self, schema: Schema, *, code: int, hidden: tuple[int, ...], key: PRNGKeyArray) -> None:
+        keys = jax.random.split(key, len(hidden) + 1)
+        self.code, self.classes = code, len(schema.classes)
+        widths = (code + self.classes, *hidden)
+        self.layers = [
+            Dense(a, b, key=k) for a, b, k in zip(widths, widths[1:], keys[1:], strict=False)
+        ]
+        self.norms = [Norm(width) for width in hidden]
+        self.head = Dense(widths[-1], schema.slots, key=keys[0])
+        self.soft = tuple(
+            (at.start, at.stop) for column, at in schema.blocks() if isinstance(column, Category)
+        )
+
+    def __call__(self, codes: Array, labels: Array, seen: list[Array] | None = None) -> Array:
+        x = jnp.concatenate([codes, jax.nn.one_hot(labels, self.classes)], axis=1)
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = jax.nn.relu(norm(layer(x), seen))
+        logits = self.head(x)
+        slots = jax.nn.sigmoid(logits)
+        for start, stop in self.soft:
+            slots = slots.at[:, start:stop].set(jax.nn.softmax(logits[:, start:stop], axis=1))
+        return slots
+
+
+class ImageGenerator(eqx.Module):
+    """The papers' convolutional generator: two dense layers, twice (bilinear x2, conv 5x5)."""
+
+    first: Dense
+    second: Dense
+    norms: list[Norm]
+    convs: list[Conv]
+    shape: tuple[int, int, int] = eqx.field(static=True)
+    channels: tuple[int, int] = eqx.field(static=True)
+    classes: int = eqx.field(static=True)
+    code: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        code: int,
+        hidden: tuple[int, ...],
+        channels: tuple[int, int] = (16, 8),
+        key: PRNGKeyArray,
+    ) -> None:
+        image = schema.image
+        assert isinstance(image, Image)
+        keys = jax.random.split(key, 4)
+        self.code, self.classes, self.shape = code, len(schema.classes), image.shape
+        self.channels = (int(channels[0]), int(channels[1]))
+        cells = -(-image.height // 4) * -(-image.width // 4) * channels[0]
+        self.first = Dense(code + self.classes, hidden[0], key=keys[0])
+        self.second = Dense(hidden[0], cells, key=keys[1])
+        self.norms = [Norm(hidden[0]), Norm(cells)]
+        self.convs = [
+            Conv(5, channels[0], channels[1], key=keys[2]),
+            Conv(5, channels[1], image.channels, key=keys[3]),
+        ]
+
+    def __call__(self, codes: Array, labels: Array, seen: list[Array] | None = None) -> Array:
+        height, width, _ = self.shape
+        count = len(codes)
+        x = jnp.concatenate([codes, jax.nn.one_hot(labels, self.classes)], axis=1)
+        x = jax.nn.relu(self.norms[0](self.first(x), seen))
+        x = jax.nn.relu(self.norms[1](self.second(x), seen))
+        x = x.reshape(count, -(-height // 4), -(-width // 4), self.channels[0])
+        x = jax.image.resize(x, (count, -(-height // 2), -(-width // 2), x.shape[3]), "bilinear")
+        x = jax.nn.relu(self.convs[0](x))
+        x = jax.image.resize(x, (count, height, width, x.shape[3]), "bilinear")
+        return jax.nn.sigmoid(self.convs[1](x)).reshape(count, -1)
+
+
+Generator = TableGenerator | ImageGenerator
+
+
+def build_generator(schema: Schema, settings: Mapping[str, Any], *, key: PRNGKeyArray) -> Generator:
+    """A fresh generator of the kind that fits the schema."""
+    kind = ImageGenerator if schema.image else TableGenerator
+    plain = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in settings.items()}
+    return kind(schema, **plain, key=key)
+
+
+def settle(generator: Generator, labels: Int[Array, " rows"], *, key: PRNGKeyArray) -> Generator:
+    """Fix the normalisation statistics at those of a large batch."""
+    seen: list[Array] = []
+    codes = jax.random.normal(key, (len(labels), generator.code))
+    generator(codes, labels, seen)
+    fixed = [eqx.tree_at(lambda n: n.statistics, n, s) for n, s in zip(generator.norms, seen, strict=True)]
+    return eqx.tree_at(lambda g: g.norms, generator, fixed)
+
+
+def arrays_of(generator: Generator) -> dict[str, np.ndarray]:
+    """The generator's numbers under stable names, for a file."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(generator, eqx.is_array))
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def with_arrays(generator: Generator, arrays: Mapping[str, np.ndarray]) -> Generator:
+    """A generator of the same build holding the numbers of a file."""
+    dynamic, static = eqx.partition(generator, eqx.is_array)
+    filled = jax.tree_util.tree_map_with_path(
+        lambda path, leaf: jnp.asarray(arrays[jax.tree_util.keystr(path)]), dynamic
+    )
+    return eqx.combine(filled, static)

@@ -1,0 +1,116 @@
+"""Runs survive: the protected state from which a killed run resumes by replay.
+
+A job's folder (mode 0700, beside the ledger, never in a release) holds the run's noise secret,
+a keyed digest of the rows, and the noisy answers given so far. A resumed run with the same rows
+gives the same answers, so nothing is paid twice and no measurement is ever answered with two
+noises. With other rows the state is discarded and the charge is paid anew.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from .._check import LimbeckError
+
+
+class Job:
+    """One run's folder, locked while it is open.
+
+    Args:
+        root: Folder of all jobs.
+        identity: Plain data that says what is being made: data set, schema, method, budget.
+    """
+
+    def __init__(self, root: Path, identity: Mapping[str, object]) -> None:
+        text = json.dumps(identity, sort_keys=True, default=str)
+        self.key = hashlib.sha256(text.encode()).hexdigest()[:24]
+        self.folder = root / self.key
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise LimbeckError(
+                "The same job is already running in another process. Wait for it to end."
+            ) from None
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder; what it holds stays for a resumed run."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    @property
+    def run(self) -> str | None:
+        """The ledger entry that pays for this job, if it was begun before."""
+        return self._read("run")
+
+    def begin(self, run: str, secret: bytes, digest: str) -> None:
+        """Keep what a resumed run needs; written before the charge and before any noise."""
+        self._write("secret", secret)
+        self._write("digest", digest.encode())
+        self._write("run", run.encode())
+
+    def secret(self) -> bytes | None:
+        path = self.folder / "secret"
+        return path.read_bytes() if path.exists() else None
+
+    def matches(self, digest: str) -> bool:
+        return self._read("digest") == digest
+
+    def load(self, name: str) -> np.ndarray | None:
+        path = self.folder / _file_name(name)
+        return np.load(path, allow_pickle=False) if path.exists() else None
+
+    def save(self, name: str, answer: np.ndarray) -> None:
+        path = self.folder / _file_name(name)
+        partial = path.with_suffix(".partial")
+        with open(partial, "wb") as file:
+            np.save(file, answer, allow_pickle=False)
+            os.fsync(file.fileno())
+        partial.replace(path)
+
+    def clear(self) -> None:
+        """Erase secret and answers, keeping the folder and its lock."""
+        for path in self.folder.iterdir():
+            if path.name == "secret":
+                path.write_bytes(bytes(path.stat().st_size))
+            if path.name != "lock":
+                path.unlink()
+
+    def erase(self) -> None:
+        """The result is stored: nothing of the job remains."""
+        self.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.close()
+
+    def _read(self, name: str) -> str | None:
+        path = self.folder / name
+        return path.read_text() if path.exists() else None
+
+    def _write(self, name: str, content: bytes) -> None:
+        handle = os.open(self.folder / name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            os.fsync(file.fileno())
+
+
+def _file_name(name: str) -> str:
+    safe = re.sub(r"[^A-Za-z0-9]+", "-", name)[:40]
+    return f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:12]}.npy"

@@ -1,0 +1,332 @@
+"""`Private`: the only holder of rows. Every answer is noised and was charged before it is given.
+
+A run is planned first: a list of charges, with noise calibrated for all of them together and
+booked in the ledger. `Private` executes each charge at most once, by name, with exactly the
+sensitivity, noise, sampling and number of steps that the charge states. Methods hold no rows and
+can only ask; a wrong norm bound costs them accuracy, never privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax
+import numpy as np
+from scipy.special import ndtri
+
+from .._check import LimbeckError
+from .._columns import Category, Numeric, Values, canonical
+from .._data import Dataset, Rows
+from ._accountant import Charge
+from ._budget import Budget
+from ._discrete import discrete_gaussian, discrete_laplace
+from ._job import Job
+from ._noise import Noise
+from ._sampling import PoissonBatches
+from ._sum import GridSum, clip_rows
+
+CHUNK_BYTES = 1 << 26
+"""Memory for one chunk of features (64 MiB, in float64)."""
+
+OTHER = "(other)"
+"""Catch-all value of a category whose frequent values were estimated."""
+
+
+class FeatureMap(Protocol):
+    """A function of one row: phi(x) with a bound on its norm, evaluated many rows at a time."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def norm_bound(self) -> float: ...
+
+    def __call__(self, rows: Any) -> Any:
+        """Slots (rows, slots) in [0, 1] to features (rows, size)."""
+
+
+class Private:
+    """Holds the rows of one run and answers the planned questions about them.
+
+    Args:
+        data: The rows.
+        charges: The plan: what may be asked, at which noise.
+        budget: Epsilon, delta and adjacency of the run.
+        noise: The run's randomness.
+        job: Where noisy answers are kept, so that a killed run resumes without paying twice.
+        progress: Called with a phase and a fraction done.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        charges: Sequence[Charge],
+        budget: Budget,
+        noise: Noise,
+        job: Job | None = None,
+        progress: Callable[[str, float], None] = lambda phase, done: None,
+    ) -> None:
+        self._data, self._budget, self._noise, self._job = data, budget, noise, job
+        self._planned = {c.name: c for c in charges}
+        self._asked: dict[str, int] = {}
+        self._progress = progress
+        self.schema = data.schema
+
+    def __repr__(self) -> str:
+        return f"Private({self.schema.dataset!r})"
+
+    # ---- questions --------------------------------------------------------------------------
+
+    def sum(self, name: str, features: FeatureMap, *, by_label: bool = True) -> np.ndarray:
+        """Noisy sum of features over the rows, per class: (classes, size), or (1, size).
+
+        Privacy:
+            Each row's features are clipped to the charge's sensitivity and enter one class's sum;
+            rows without a declared label enter none. Discrete Gaussian noise.
+        """
+        groups = len(self.schema.classes) if by_label else 1
+        charge, grid = self._grid_sum(name, groups, features.size)
+
+        def measure() -> np.ndarray:
+            rows = self._rows()
+            size = max(1, CHUNK_BYTES // (8 * max(features.size, self.schema.slots)))
+            size = min(size, max(1, 1 << (len(rows) - 1).bit_length()) if len(rows) else 1)
+            total = grid.zero()
+            for number, chunk in enumerate(rows.chunks(size)):
+                phi = np.asarray(_evaluate(features, _padded(self.schema.expand(chunk.cells), size)))
+                member = chunk.labels if by_label else np.zeros_like(chunk.labels)
+                total = grid.merge(total, grid.accumulate(phi[: len(chunk)], member))
+                self._progress(name, min(1.0, (number + 1) * size / len(rows)))
+            return total
+
+        return self._answer(name, charge, grid, measure)
+
+    def histogram(
+        self, name: str, bins: int, assign: Callable[[Rows], np.ndarray] | None = None
+    ) -> np.ndarray:
+        """Noisy counts (bins,); without `assign` the classes are counted.
+
+        Privacy:
+            A row falls in at most one bin (-1: none), so it changes one count by one.
+            Discrete Gaussian noise, or discrete Laplace where the charge says so.
+        """
+        charge = self._planned_charge(name)
+        grid = GridSum(bound=charge.sensitivity / self._factor, noise=charge.noise, groups=bins, size=1)
+        rows_to_bin = assign or (lambda rows: rows.labels)
+
+        def count() -> np.ndarray:
+            counts = np.zeros(bins, np.int64)
+            for chunk in self._rows().chunks(1 << 16):
+                index = rows_to_bin(chunk)
+                counts += np.bincount(index[(index >= 0) & (index < bins)], minlength=bins)
+            return counts
+
+        if charge.mechanism == "discrete laplace":
+            return self._laplace(name, charge, bins, count)
+        unit = math.floor(grid.bound / grid.grid)
+        return self._answer(name, charge, grid, lambda: count()[:, None] * unit)[:, 0]
+
+    def gradients(
+        self, name: str, loss: Callable[..., Any], *, rows: int
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """An oracle: parameters (flat) to the noisy sum of clipped gradients of a Poisson batch.
+
+        Args:
+            name: The planned charge; its `steps` calls are allowed, each with a fresh batch.
+            loss: loss(parameters, slots, label) of one row.
+            rows: Public number of rows, for the fixed shape of a batch; the true number may be
+                any: a batch that overflows is processed in further chunks.
+
+        Privacy:
+            A row enters a step with the charge's probability, its gradient clipped to the
+            sensitivity. Gaussian noise. Divide by a public batch size, never by the true one.
+        """
+        charge = self._planned_charge(name)
+        if charge.mechanism != "gaussian" or charge.sampling is None:
+            raise RuntimeError(f"charge '{name}' is not one for sampled gradients")
+        batches = PoissonBatches(charge.sampling, rows)
+        each = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)))
+        bound = charge.sensitivity
+
+        def oracle(parameters: np.ndarray) -> np.ndarray:
+            step = self._asked.get(name, 0)
+            self._count(name, charge)
+
+            def measure() -> np.ndarray:
+                held = self._rows()
+                total = np.zeros(charge.coordinates)
+                coins = self._noise.stream(f"{name}/{step}/batch")
+                for indices in batches.draw(coins, len(held)):
+                    chunk = held.take(indices)
+                    slots = _padded(self.schema.expand(chunk.cells), batches.shape)
+                    labels = _padded(chunk.labels, batches.shape)
+                    found = np.array(each(parameters, slots, labels))[: len(chunk)]
+                    found = found.reshape(len(chunk), -1)
+                    found[chunk.labels < 0] = 0.0
+                    total += clip_rows(found, bound * (1 - 1e-9), 1.0).sum(axis=0)
+                drawn = self._noise.stream(f"{name}/{step}/noise").normal(charge.coordinates)
+                return total * self._data_scale + charge.noise * drawn
+
+            answer = self._replayed(f"{name}-{step}", measure)
+            self._progress(name, (step + 1) / charge.steps)
+            return answer
+
+        return oracle
+
+    def bounds(self, name: str, column: Numeric, quantile: float = 0.005) -> tuple[float, float]:
+        """Noisy lower and upper quantile of a column within its outer range.
+
+        Privacy:
+            Three histograms of 64 bins, each zooming into the bins of the two quantiles; a row
+            falls in one bin a round. The charges are `name/0` to `name/2`.
+        """
+        at = self.schema.inputs.index(column)
+        edges = np.linspace(0, 1, 65)
+        for zoom in range(3):
+            inner = edges  # bound now: the closure below must not see a later round's edges
+
+            def assign(rows: Rows, inner: np.ndarray = inner) -> np.ndarray:
+                cells = rows.cells[:, at]
+                index = np.searchsorted(inner, cells, side="right") - 1
+                index = np.minimum(index, len(inner) - 2)
+                return np.where(np.isnan(cells), -1, index)
+
+            counts = np.maximum(self.histogram(f"{name}/{zoom}", len(inner) - 1, assign), 0)
+            shares = np.cumsum(counts) / max(counts.sum(), 1.0)
+            low = int(np.searchsorted(shares, quantile))
+            high = int(min(np.searchsorted(shares, 1 - quantile), len(counts) - 1))
+            low = min(low, high)
+            bottom, top = inner[low], inner[high + 1]
+            fine = [np.linspace(inner[i], inner[i + 1], 33) for i in sorted({low, high})]
+            edges = np.unique(np.concatenate([[0.0], *fine, [1.0]]))
+        outer_low, outer_high = column.range
+        span = outer_high - outer_low
+        found = outer_low + bottom * span, outer_low + top * span
+        if column.integer:
+            found = math.floor(found[0]), math.ceil(found[1])
+        return max(found[0], outer_low), min(max(found[1], found[0]), outer_high)
+
+    def frequent(self, name: str, column: Category) -> tuple[str, ...]:
+        """Values of a column whose noisy counts pass a threshold, and a catch-all for the rest.
+
+        Privacy:
+            A row changes one count by one. A value that only one row holds passes with
+            probability at most the charge's `threshold_delta`; all else is the Gaussian
+            mechanism. Noise is drawn only for values that occur, which the threshold covers.
+        """
+        charge = self._planned_charge(name)
+        unit_noise = charge.noise
+
+        def measure() -> np.ndarray:
+            counts: Counter[str] = Counter()
+            for raw in self._data._values(column.name):
+                assert isinstance(raw, Values)
+                found = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.distinct))
+                for text, count in zip(raw.distinct, found, strict=True):
+                    counts[canonical(text)] += int(count)
+            names = sorted(counts)
+            stream = self._noise.stream(name)
+            drawn = discrete_gaussian(stream, len(names)) * (unit_noise / 2**24)
+            noisy = np.asarray([counts[n] for n in names]) * self._data_scale + drawn
+            threshold = 1.0 if unit_noise == 0 else 1 - unit_noise * ndtri(charge.threshold_delta)
+            passed = np.flatnonzero(noisy >= threshold)
+            best = passed[np.argsort(-noisy[passed], kind="stable")][: column.most]
+            return np.asarray([names[i] for i in best], dtype=str)
+
+        self._count(name, charge)
+        found = self._replayed(name, measure)
+        return (*(str(v) for v in found if str(v) != OTHER), OTHER)
+
+    def raw(self) -> Rows:
+        """The rows themselves: only in a run whose epsilon is infinite."""
+        if self._budget.private:
+            raise LimbeckError("This method needs the bare rows, which only epsilon = infinity gives.")
+        return self._rows()
+
+    # ---- bookkeeping ------------------------------------------------------------------------
+
+    def executed(self) -> list[Charge]:
+        """The charges that were carried out; a plan that was not carried out in full is an error."""
+        for name, charge in self._planned.items():
+            if self._asked.get(name, 0) != charge.steps:
+                raise RuntimeError(f"'{name}': {charge.steps} planned, {self._asked.get(name, 0)} done")
+        return list(self._planned.values())
+
+    @property
+    def _factor(self) -> float:
+        return self._budget.sensitivity_factor
+
+    @property
+    def _data_scale(self) -> int:
+        return 0 if self._noise.law else 1
+
+    def _rows(self) -> Rows:
+        return self._data._encoded()
+
+    def _planned_charge(self, name: str) -> Charge:
+        if name not in self._planned:
+            raise RuntimeError(f"'{name}' was not planned, so it cannot be measured")
+        return self._planned[name]
+
+    def _count(self, name: str, charge: Charge) -> None:
+        if self._asked.get(name, 0) >= charge.steps:
+            raise RuntimeError(f"'{name}' was measured {charge.steps} times, as planned, already")
+        self._asked[name] = self._asked.get(name, 0) + 1
+
+    def _grid_sum(self, name: str, groups: int, size: int) -> tuple[Charge, GridSum]:
+        charge = self._planned_charge(name)
+        if groups * size > charge.coordinates:
+            raise RuntimeError(f"'{name}' measures more coordinates than were planned")
+        bound = charge.sensitivity / self._factor
+        return charge, GridSum(bound=bound, noise=charge.noise, groups=groups, size=size)
+
+    def _answer(
+        self, name: str, charge: Charge, grid: GridSum, measure: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        self._count(name, charge)
+        return self._replayed(
+            name,
+            lambda: grid.finalise(measure() * self._data_scale, self._noise.stream(name)),
+        )
+
+    def _laplace(
+        self, name: str, charge: Charge, bins: int, count: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        from fractions import Fraction
+
+        self._count(name, charge)
+
+        def measure() -> np.ndarray:
+            if charge.noise == 0:
+                return count().astype(np.float64)
+            # Rounded up to a millionth, so the noise is never less than was charged.
+            scale = Fraction(math.ceil(charge.noise * 10**6), 10**6)
+            drawn = discrete_laplace(self._noise.stream(name), scale, bins)
+            return (count() * self._data_scale + drawn).astype(np.float64)
+
+        return self._replayed(name, measure)
+
+    def _replayed(self, name: str, measure: Callable[[], np.ndarray]) -> np.ndarray:
+        """An answer that was already given in this job, or a new one, kept for a resumed run."""
+        if self._job is None:
+            return measure()
+        known = self._job.load(name)
+        if known is None:
+            known = measure()
+            self._job.save(name, known)
+        return known
+
+
+@eqx.filter_jit
+def _evaluate(features: FeatureMap, slots: Any) -> Any:
+    return features(slots)
+
+
+def _padded(array: np.ndarray, size: int) -> np.ndarray:
+    """Zero rows appended up to a fixed shape, so that compiled code is compiled once."""
+    missing = size - len(array)
+    return array if missing == 0 else np.pad(array, [(0, missing)] + [(0, 0)] * (array.ndim - 1))
