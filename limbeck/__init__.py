@@ -1,0 +1,54 @@
+"""limbeck: sensitive data in, a certified distilled or synthetic data set out.
+
+>>> import limbeck as lk
+>>> lk.Budget(epsilon=1.0, delta=1e-5)
+Budget(epsilon=1.0, delta=1e-05, adjacency='add-remove')
+"""
+
+from importlib.metadata import version as _version
+
+from . import datasets as datasets
+from ._check import (
+    BudgetExceeded as BudgetExceeded,
+)
+from ._check import (
+    DataError as DataError,
+)
+from ._check import (
+    LimbeckError as LimbeckError,
+)
+from ._check import (
+    ReleaseError as ReleaseError,
+)
+from ._check import (
+    SchemaError as SchemaError,
+)
+from ._columns import (
+    Category as Category,
+)
+from ._columns import (
+    Date as Date,
+)
+from ._columns import (
+    Image as Image,
+)
+from ._columns import (
+    Numeric as Numeric,
+)
+from ._data import Dataset as Dataset
+from ._distill import distill as distill
+from ._io import draft_schema as draft_schema
+from ._io import read as read
+from ._plan import Plan as Plan
+from ._plan import plan as plan
+from ._release import Images as Images
+from ._release import Release as Release
+from ._release import verify as verify
+from ._schema import Lifetime as Lifetime
+from ._schema import Schema as Schema
+from .methods import DPMERF as DPMERF
+from .methods import METHODS as METHODS
+from .privacy import Budget as Budget
+from .privacy import Ledger as Ledger
+
+__version__ = _version("limbeck")

@@ -135,7 +135,7 @@ class Numeric:
 
     def facts(self) -> dict[str, object]:
         shown = (lambda v: int(v)) if self.integer else (lambda v: float(v))
-        bound = {
+        bound: dict[str, object] = {
             key: "estimate" if value is None else shown(value)
             for key, value in (("min", self.min), ("max", self.max))
         }
@@ -226,7 +226,7 @@ class Category:
             )
         if self.outside not in (None, "missing") and canonical(self.outside) not in table:
             raise SchemaError(
-                f"Column '{self.name}': outside = \"{self.outside}\" must be \"missing\" or one of "
+                f'Column \'{self.name}\': outside = "{self.outside}" must be "missing" or one of '
                 "the declared values."
             )
         _check_policy(self.name, self.outside or "", (self.outside or "",), self.missing)
@@ -312,7 +312,9 @@ class Image:
         if min(self.height, self.width, self.channels) < 1:
             raise SchemaError(f"Image '{self.name}': height, width and channels must be positive.")
         if self.channels not in (1, 3):
-            raise SchemaError(f"Image '{self.name}': expected 1 or 3 channels, got {self.channels}.")
+            raise SchemaError(
+                f"Image '{self.name}': expected 1 or 3 channels, got {self.channels}."
+            )
         if not self.min < self.max:
             raise SchemaError(f"Image '{self.name}': expected min < max.")
 
@@ -324,9 +326,11 @@ class Image:
     def slots(self) -> int:
         return self.height * self.width * self.channels
 
-    def encode(self, pixels: np.ndarray) -> np.ndarray:
+    def encode(self, raw: Raw) -> np.ndarray:
         """Flatten; bytes stay bytes (a quarter of the memory), all else becomes float32."""
-        flat = pixels.reshape(len(pixels), self.slots)
+        if isinstance(raw, Values):
+            raise TypeError("an image is read as pixels")
+        flat = raw.reshape(len(raw), self.slots)
         return flat if flat.dtype == np.uint8 else flat.astype(np.float32)
 
     def expand(self, cells: np.ndarray) -> np.ndarray:
@@ -357,10 +361,10 @@ Column = Numeric | Date | Category | Image
 def _check_policy(name: str, outside: str, allowed: tuple[str, ...], missing: bool) -> None:
     if outside not in allowed:
         choices = " or ".join(f'"{a}"' for a in allowed)
-        raise SchemaError(f'Column \'{name}\': outside = "{outside}" must be {choices}.')
+        raise SchemaError(f"Column '{name}': outside = \"{outside}\" must be {choices}.")
     if outside == "missing" and not missing:
         raise SchemaError(
-            f'Column \'{name}\': outside = "missing" needs `missing = true` in the same column.'
+            f"Column '{name}': outside = \"missing\" needs `missing = true` in the same column."
         )
 
 

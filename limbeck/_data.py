@@ -11,7 +11,7 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import IO, Protocol
 
 import numpy as np
 
@@ -84,8 +84,8 @@ class Dataset:
         rows = self._encoded()
         digest = hashlib.blake2b(key=key, digest_size=32)
         for chunk in rows.chunks(1 << 16):
-            digest.update(np.ascontiguousarray(chunk.cells))
-            digest.update(np.ascontiguousarray(chunk.labels))
+            digest.update(np.ascontiguousarray(chunk.cells).data)
+            digest.update(np.ascontiguousarray(chunk.labels).data)
         return digest.hexdigest()
 
 
@@ -93,9 +93,7 @@ def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> 
     store, labels, count = _Store(), [], 0
     for raw in source.chunks(schema):
         if schema.image:
-            pixels = raw[schema.image.name]
-            assert isinstance(pixels, np.ndarray)
-            cells = schema.image.encode(pixels)
+            cells = schema.image.encode(raw[schema.image.name])
         else:
             cells = np.stack([c.encode(raw[c.name]) for c in schema.inputs], axis=1)
         codes = np.zeros(len(cells), np.int32)
@@ -116,13 +114,13 @@ class _Store:
     def __init__(self) -> None:
         self._parts: list[np.ndarray] = []
         self._bytes = self._rows = 0
-        self._file: tempfile._TemporaryFileWrapper[bytes] | None = None
+        self._file: IO[bytes] | None = None
 
     def add(self, cells: np.ndarray) -> None:
         self._bytes += cells.nbytes
         self._rows += len(cells)
         if self._file is None and self._bytes > ROWS_IN_MEMORY:
-            self._file = tempfile.TemporaryFile(prefix="limbeck-")  # type: ignore[assignment]
+            self._file = tempfile.TemporaryFile(prefix="limbeck-")  # noqa: SIM115
             for part in self._parts:
                 self._write(part)
             self._parts = self._parts[:1]
@@ -142,4 +140,4 @@ class _Store:
             return np.concatenate(self._parts)
         self._file.flush()
         shape = (self._rows, width)
-        return np.memmap(self._file, self._parts[0].dtype, mode="r", shape=shape)  # type: ignore
+        return np.memmap(self._file, self._parts[0].dtype, mode="r", shape=shape)

@@ -50,7 +50,9 @@ class Lifetime:
         if not (0 < self.epsilon < float("inf") and 0 < self.delta < 1):
             raise SchemaError("[lifetime]: expected epsilon > 0 and 0 < delta < 1.")
         if self.filter not in ("gdp", "rdp", "sum"):
-            raise SchemaError(f'[lifetime]: filter = "{self.filter}" must be "gdp", "rdp" or "sum".')
+            raise SchemaError(
+                f'[lifetime]: filter = "{self.filter}" must be "gdp", "rdp" or "sum".'
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +131,9 @@ class Schema:
     def blocks(self) -> list[tuple[Column, slice]]:
         """Each input column with its place in an expanded row."""
         ends = np.cumsum([c.slots for c in self.inputs])
-        return [(c, slice(int(e) - c.slots, int(e))) for c, e in zip(self.inputs, ends, strict=True)]
+        return [
+            (c, slice(int(e) - c.slots, int(e))) for c, e in zip(self.inputs, ends, strict=True)
+        ]
 
     @property
     def estimated(self) -> tuple[Column, ...]:
@@ -147,7 +151,9 @@ class Schema:
 
     def collapse(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Slots made by a generator to cells; categories and gaps are drawn from their weights."""
-        parts = [c.collapse(slots[:, at], rng) for c, at in self.blocks() if not isinstance(c, Image)]
+        parts = [
+            c.collapse(slots[:, at], rng) for c, at in self.blocks() if not isinstance(c, Image)
+        ]
         return np.stack(parts, axis=1)
 
     def decode(self, cells: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
@@ -157,7 +163,11 @@ class Schema:
         for column in self.columns:
             if isinstance(column, Image):
                 raise SchemaError("Images are not decoded to a table.")
-            at = labels.astype(np.float32) if column.kind == "label" else cells[:, place[column.name]]
+            at = (
+                labels.astype(np.float32)
+                if column.kind == "label"
+                else cells[:, place[column.name]]
+            )
             series.append(column.decode(at))
         return pd.concat(series, axis=1)
 
@@ -171,7 +181,8 @@ class Schema:
             if isinstance(column, Numeric):
                 return replace(column, min=got[0], max=got[1])
             assert isinstance(column, Category)
-            return replace(column, values=tuple(got))
+            # The last value found is the catch-all, to which every other value is mapped.
+            return replace(column, values=tuple(got), outside=str(got[-1]))
 
         return replace(self, columns=tuple(settle(c) for c in self.columns))
 
@@ -183,7 +194,9 @@ class Schema:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise SchemaError(f"No schema file at {path}. Draft one with `limbeck schema`.") from None
+            raise SchemaError(
+                f"No schema file at {path}. Draft one with `limbeck schema`."
+            ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise SchemaError(f"Cannot read the schema {path}: {error}.") from None
         return cls.parse(text, where=str(path))
@@ -197,7 +210,9 @@ class Schema:
             raise SchemaError(f"{where} is not valid TOML: {error}.") from None
         unknown = sorted(set(raw) - _TOP)
         if unknown:
-            raise SchemaError(f"{where}: unknown key '{unknown[0]}'. Known: {', '.join(sorted(_TOP))}.")
+            raise SchemaError(
+                f"{where}: unknown key '{unknown[0]}'. Known: {', '.join(sorted(_TOP))}."
+            )
         if not isinstance(raw.get("dataset"), str) or raw["dataset"] == UNFILLED:
             line = _line_of(text, None, "dataset")
             raise SchemaError(
@@ -299,7 +314,9 @@ def _column(raw: Mapping[str, Any], text: str, where: str) -> Column:
         values = raw["values"]
         plain = isinstance(values, list) and all(isinstance(v, str | int | float) for v in values)
         if not plain or not values:
-            raise refuse("values", 'expected values = [...] with at least one value, or "estimate".')
+            raise refuse(
+                "values", 'expected values = [...] with at least one value, or "estimate".'
+            )
     for key in ("min", "max"):
         value = raw.get(key)
         if kind in ("integer", "float") and value != "estimate" and not _is_number(value):
@@ -325,7 +342,9 @@ def _build(kind: str, raw: Mapping[str, Any]) -> Column:
         return Numeric(integer=kind == "integer", **rest)
     if kind == "date":
         day = datetime.date.fromisoformat
-        bounds = {k: rest[k] if _is_day(rest[k]) else day(str(rest[k])[:10]) for k in ("min", "max")}
+        bounds = {
+            k: rest[k] if _is_day(rest[k]) else day(str(rest[k])[:10]) for k in ("min", "max")
+        }
         return Date(**(rest | bounds))
     if kind == "boolean":
         return Category(values=(False, True), boolean=True, **rest)
@@ -359,7 +378,7 @@ def _rows(value: object, text: str, where: str) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
     raise SchemaError(
-        f'{where}{_line_of(text, None, "rows")}: give a public, approximate number of rows, '
+        f"{where}{_line_of(text, None, 'rows')}: give a public, approximate number of rows, "
         'rows = 10000, or rows = "measure" to buy a noisy count.'
     )
 

@@ -12,7 +12,8 @@ from .._schema import Schema
 from ._draft import draft_schema as draft_schema
 from ._images import ArraySource, ImageFolderSource, read_idx, read_npz
 from ._tables import CsvSource, FrameSource, ParquetSource
-from ._write import save_images as save_images, save_table as save_table
+from ._write import save_images as save_images
+from ._write import save_table as save_table
 
 
 def read(source: object, schema: Schema) -> Dataset:

@@ -24,7 +24,9 @@ ENDINGS = {".png", ".jpg", ".jpeg"}
 class ArraySource:
     """Images (rows, height, width[, channels]) and labels (rows,), in memory."""
 
-    def __init__(self, images: np.ndarray, labels: np.ndarray | None, where: str = "the arrays") -> None:
+    def __init__(
+        self, images: np.ndarray, labels: np.ndarray | None, where: str = "the arrays"
+    ) -> None:
         self._images, self._labels, self._where = np.asarray(images), labels, where
         if self._images.ndim == 3:
             self._images = self._images[..., None]
@@ -34,7 +36,9 @@ class ArraySource:
                 f"{self._images.dtype} of shape {self._images.shape}."
             )
         if labels is not None and len(labels) != len(self._images):
-            raise DataError(f"{where}: there are {len(labels)} labels for {len(self._images)} images.")
+            raise DataError(
+                f"{where}: there are {len(labels)} labels for {len(self._images)} images."
+            )
 
     def check(self, schema: Schema) -> None:
         image = _image_of(schema, self._where)

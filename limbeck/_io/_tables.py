@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -139,7 +139,7 @@ def check_columns(names: list[str], schema: Schema, where: str) -> None:
     if extra:
         raise DataError(
             f"{where} has a column '{extra[0]}' that the schema does not declare. Declare it, or "
-            f"leave it out with ignore = [\"{extra[0]}\"]."
+            f'leave it out with ignore = ["{extra[0]}"].'
         )
 
 
@@ -166,7 +166,11 @@ def to_arrow(frame: object) -> pa.Table:
 
 def raw_columns(batch: pa.RecordBatch, schema: Schema) -> dict[str, Raw]:
     """A batch in the raw forms that the schema's columns read."""
-    readers = {"numbers": numbers, "days": days, "values": values}
+    readers: dict[str, Callable[[pa.Array], Raw]] = {
+        "numbers": numbers,
+        "days": days,
+        "values": values,
+    }
     return {
         c.name: readers[c.reads](batch.column(c.name))
         for c in schema.columns
@@ -196,7 +200,8 @@ def days(array: pa.Array) -> np.ndarray:
         texts = pd.Series(_texts(array), dtype=object)
         stamps = pd.to_datetime(texts, errors="coerce", format="ISO8601", utc=True)
         # Whole days, whatever unit pandas chose; NaT becomes NaN.
-        return np.floor((stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy()
+        since = (stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+        return np.floor(since.to_numpy(np.float64))
 
 
 def values(array: pa.Array) -> Values:
@@ -235,6 +240,10 @@ def _texts(array: pa.Array) -> list[str | None]:
         array = array.view(pa.binary())
     items = array.to_pylist()
     return [
-        None if v is None else v.decode("utf-8", "replace") if isinstance(v, bytes) else canonical(v)
+        None
+        if v is None
+        else v.decode("utf-8", "replace")
+        if isinstance(v, bytes)
+        else canonical(v)
         for v in items
     ]

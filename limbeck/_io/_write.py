@@ -52,7 +52,11 @@ def as_bytes(pixels: np.ndarray, image: Image) -> np.ndarray:
     """Pixels of any declared range as 0..255 for viewing."""
     if pixels.dtype == np.uint8:
         return pixels
-    return np.rint(255 * image.expand(pixels.reshape(len(pixels), -1))).astype(np.uint8).reshape(pixels.shape)
+    return (
+        np.rint(255 * image.expand(pixels.reshape(len(pixels), -1)))
+        .astype(np.uint8)
+        .reshape(pixels.shape)
+    )
 
 
 def contact_sheet(pictures: np.ndarray, labels: np.ndarray, classes: int) -> Picture.Image:

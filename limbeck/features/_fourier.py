@@ -16,7 +16,7 @@ class Fourier(eqx.Module):
     """phi(x) = (cos Wx, sin Wx) / sqrt(size / 2), frequencies W drawn once.
 
     Several length scales share the features evenly, so one release holds several kernels at no
-    further cost.
+    further cost. A slot's weight stretches its axis: twice the weight is half the length scale.
 
     >>> import jax
     >>> phi = Fourier(slots=3, size=8, length_scales=(1.0,), key=jax.random.key(0))
@@ -28,7 +28,13 @@ class Fourier(eqx.Module):
     norm_bound: float = eqx.field(static=True, default=1.0)
 
     def __init__(
-        self, *, slots: int, size: int, length_scales: Sequence[float], key: PRNGKeyArray
+        self,
+        *,
+        slots: int,
+        size: int,
+        length_scales: Sequence[float],
+        slot_weights: Sequence[float] | None = None,
+        key: PRNGKeyArray,
     ) -> None:
         positive(features=size)
         positive(**{f"length_scales[{i}]": s for i, s in enumerate(length_scales)})
@@ -39,7 +45,8 @@ class Fourier(eqx.Module):
                 f"cosine per length scale), got {size}."
             )
         widths = jnp.repeat(jnp.asarray(length_scales), half // len(length_scales))
-        self.frequencies = jax.random.normal(key, (slots, half)) / widths
+        weights = jnp.ones(slots) if slot_weights is None else jnp.asarray(slot_weights)
+        self.frequencies = weights[:, None] * jax.random.normal(key, (slots, half)) / widths
         self.norm_bound = 1.0
 
     @property

@@ -2,7 +2,11 @@
 
 from ._base import (
     AbstractMethod as AbstractMethod,
+)
+from ._base import (
     Product as Product,
+)
+from ._base import (
     Request as Request,
 )
 from ._dpmerf import DPMERF as DPMERF

@@ -71,7 +71,9 @@ class AbstractMethod(abc.ABC):
         try:
             return cls(**values)
         except TypeError as error:
-            raise LimbeckError(f"{cls.name}: a setting has the wrong kind of value ({error}).") from None
+            raise LimbeckError(
+                f"{cls.name}: a setting has the wrong kind of value ({error})."
+            ) from None
 
 
 def _plain(value: Any) -> Any:

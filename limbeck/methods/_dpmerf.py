@@ -40,6 +40,8 @@ class DPMERF(AbstractMeanEmbedding):
     """Number of random features, over all length scales."""
     length_scales: tuple[float, ...] = ()
     """Of the Gaussian kernel, in units of an encoded row; empty: from the schema alone."""
+    number_weight: float = 4.0
+    """How much a number's whole range counts against a category's change, in tables."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,8 +56,19 @@ class DPMERF(AbstractMeanEmbedding):
             slots=schema.slots,
             size=self.features,
             length_scales=self.length_scales or default_length_scales(schema),
+            slot_weights=self._slot_weights(schema),
             key=key,
         )
+
+    def _slot_weights(self, schema: Schema) -> list[float] | None:
+        if schema.image:
+            return None
+        weights: list[float] = []
+        for column in schema.inputs:
+            number = not isinstance(column, Category)
+            weights += [self.number_weight] if number else []
+            weights += [1.0] * (column.slots - number)
+        return weights
 
 
 def default_length_scales(schema: Schema) -> tuple[float, ...]:
@@ -66,4 +79,5 @@ def default_length_scales(schema: Schema) -> tuple[float, ...]:
     categories = sum(isinstance(c, Category) for c in schema.inputs)
     numbers = len(schema.inputs) - categories
     # Two rows that differ in half their categories, and in numbers by a quarter of the range.
-    return (float(np.sqrt(categories + numbers / 16)),)
+    wide = float(np.sqrt(categories + numbers / 16)) or 1.0
+    return wide / 2, wide

@@ -3,8 +3,16 @@
 from ._fit import fit as fit
 from ._generator import (
     Generator as Generator,
+)
+from ._generator import (
     arrays_of as arrays_of,
+)
+from ._generator import (
     build_generator as build_generator,
+)
+from ._generator import (
     settle as settle,
+)
+from ._generator import (
     with_arrays as with_arrays,
 )

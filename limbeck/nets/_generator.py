@@ -7,7 +7,7 @@ not depend on the samples drawn beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -67,7 +67,10 @@ class Conv(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         dims = ("NHWC", "HWIO", "NHWC")
-        return jax.lax.conv_general_dilated(x, self.weight, (1, 1), "SAME", dimension_numbers=dims) + self.bias
+        return (
+            jax.lax.conv_general_dilated(x, self.weight, (1, 1), "SAME", dimension_numbers=dims)
+            + self.bias
+        )
 
 
 class TableGenerator(eqx.Module):
@@ -80,7 +83,9 @@ class TableGenerator(eqx.Module):
     classes: int = eqx.field(static=True)
     code: int = eqx.field(static=True)
 
-    def __init__(self, schema: Schema, *, code: int, hidden: tuple[int, ...], key: PRNGKeyArray) -> None:
+    def __init__(
+        self, schema: Schema, *, code: int, hidden: tuple[int, ...], key: PRNGKeyArray
+    ) -> None:
         keys = jax.random.split(key, len(hidden) + 1)
         self.code, self.classes = code, len(schema.classes)
         widths = (code + self.classes, *hidden)
@@ -157,7 +162,7 @@ Generator = TableGenerator | ImageGenerator
 
 def build_generator(schema: Schema, settings: Mapping[str, Any], *, key: PRNGKeyArray) -> Generator:
     """A fresh generator of the kind that fits the schema."""
-    kind = ImageGenerator if schema.image else TableGenerator
+    kind: Callable[..., Generator] = ImageGenerator if schema.image else TableGenerator
     plain = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in settings.items()}
     return kind(schema, **plain, key=key)
 
@@ -167,7 +172,10 @@ def settle(generator: Generator, labels: Int[Array, " rows"], *, key: PRNGKeyArr
     seen: list[Array] = []
     codes = jax.random.normal(key, (len(labels), generator.code))
     generator(codes, labels, seen)
-    fixed = [eqx.tree_at(lambda n: n.statistics, n, s) for n, s in zip(generator.norms, seen, strict=True)]
+    fixed = [
+        eqx.tree_at(lambda n: n.statistics, n, s)
+        for n, s in zip(generator.norms, seen, strict=True)
+    ]
     return eqx.tree_at(lambda g: g.norms, generator, fixed)
 
 

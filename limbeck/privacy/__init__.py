@@ -2,14 +2,31 @@
 
 from ._accountant import (
     Charge as Charge,
+)
+from ._accountant import (
     Cost as Cost,
+)
+from ._accountant import (
     calibrate as calibrate,
+)
+from ._accountant import (
     cost as cost,
+)
+from ._accountant import (
     gaussian_epsilon as gaussian_epsilon,
+)
+from ._accountant import (
     mu_for as mu_for,
 )
-from ._budget import ADJACENCIES as ADJACENCIES, Budget as Budget
+from ._budget import ADJACENCIES as ADJACENCIES
+from ._budget import Budget as Budget
 from ._job import Job as Job
-from ._ledger import Account as Account, Ledger as Ledger, Run as Run, new_run as new_run
-from ._noise import Noise as Noise, Stream as Stream
-from ._private import OTHER as OTHER, FeatureMap as FeatureMap, Private as Private
+from ._ledger import Account as Account
+from ._ledger import Ledger as Ledger
+from ._ledger import Run as Run
+from ._ledger import new_run as new_run
+from ._noise import Noise as Noise
+from ._noise import Stream as Stream
+from ._private import OTHER as OTHER
+from ._private import FeatureMap as FeatureMap
+from ._private import Private as Private

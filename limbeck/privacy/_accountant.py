@@ -25,7 +25,9 @@ from . import _discrete
 from ._budget import Budget
 
 MECHANISMS = ("discrete gaussian", "gaussian", "discrete laplace")
-ORDERS = tuple([1.25, 1.5, 1.75] + [x / 2 for x in range(4, 40)] + list(range(20, 257, 4)) + [512, 1024])
+ORDERS = tuple(
+    [1.25, 1.5, 1.75] + [x / 2 for x in range(4, 40)] + list(range(20, 257, 4)) + [512, 1024]
+)
 """Renyi orders; wide enough for epsilons from 0.05 to 50."""
 
 
@@ -62,7 +64,9 @@ class Charge:
             return dp_accounting.NonPrivateDpEvent()
         if self.mechanism == "discrete laplace":
             pure = 1.0 / self.noise_multiplier
-            if renyi:  # pure epsilon implies epsilon**2 / 2 zero-concentrated (Bun and Steinke 2016)
+            if (
+                renyi
+            ):  # pure epsilon implies epsilon**2 / 2 zero-concentrated (Bun and Steinke 2016)
                 return dp_accounting.ZCDpEvent(pure * pure / 2)
             return dp_event.DiscreteLaplaceDpEvent(pure, 1)
         event: dp_accounting.DpEvent = dp_accounting.GaussianDpEvent(self.noise_multiplier)
@@ -133,7 +137,9 @@ def slack(charges: Sequence[Charge], epsilon: float) -> float:
     if not math.isfinite(epsilon):
         return 0.0
     discrete = (c for c in charges if c.mechanism == "discrete gaussian" and c.noise_multiplier > 0)
-    return (1 + math.exp(epsilon)) * sum(c.steps * _discrete.distance(c.coordinates) for c in discrete)
+    return (1 + math.exp(epsilon)) * sum(
+        c.steps * _discrete.distance(c.coordinates) for c in discrete
+    )
 
 
 def thresholds(charges: Sequence[Charge]) -> float:

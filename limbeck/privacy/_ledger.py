@@ -146,13 +146,20 @@ class Ledger:
 
     def has(self, run: str) -> bool:
         with self._connect() as database:
-            return database.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() is not None
+            return (
+                database.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() is not None
+            )
 
     def accounts(self) -> list[Account]:
         """Every data set that was ever charged."""
         with self._connect() as database:
-            rows = database.execute("SELECT name, epsilon, delta, filter FROM datasets ORDER BY name")
-            return [self._account(database, n, Lifetime(epsilon=e, delta=d, filter=f)) for n, e, d, f in rows]
+            rows = database.execute(
+                "SELECT name, epsilon, delta, filter FROM datasets ORDER BY name"
+            )
+            return [
+                self._account(database, n, Lifetime(epsilon=e, delta=d, filter=f))
+                for n, e, d, f in rows
+            ]
 
     def set_lifetime(self, dataset: str, lifetime: Lifetime) -> None:
         """Change a data set's lifetime budget: a decision of the owner, made knowingly."""
@@ -170,7 +177,9 @@ class Ledger:
         row = database.execute(
             "SELECT epsilon, delta, filter FROM datasets WHERE name = ?", (dataset,)
         ).fetchone()
-        lifetime = declared if row is None else Lifetime(epsilon=row[0], delta=row[1], filter=row[2])
+        lifetime = (
+            declared if row is None else Lifetime(epsilon=row[0], delta=row[1], filter=row[2])
+        )
         if row is not None and lifetime != declared:
             raise LimbeckError(
                 f"The schema's [lifetime] (epsilon {declared.epsilon:g}, delta {declared.delta:g}, "
@@ -184,7 +193,9 @@ class Ledger:
         account = self._account(database, dataset, lifetime)
         after = spent([*account.runs, run], lifetime)
         if after > lifetime.epsilon * (1 + 1e-9):
-            price = "cannot be paid at all" if math.isinf(after) else f"would bring that to {after:.4g}"
+            price = (
+                "cannot be paid at all" if math.isinf(after) else f"would bring that to {after:.4g}"
+            )
             raise BudgetExceeded(
                 f"Budget spent: '{dataset}' may cost epsilon {lifetime.epsilon:g} over its lifetime "
                 f"(delta {lifetime.delta:g}, filter {lifetime.filter}); {account.spent:.4g} is spent "
@@ -192,7 +203,9 @@ class Ledger:
             )
 
     def _account(self, database: sqlite3.Connection, name: str, lifetime: Lifetime) -> Account:
-        rows = database.execute("SELECT * FROM runs WHERE dataset = ? ORDER BY started, id", (name,))
+        rows = database.execute(
+            "SELECT * FROM runs WHERE dataset = ? ORDER BY started, id", (name,)
+        )
         runs = tuple(_run(row) for row in rows)
         return Account(name, lifetime, spent(runs, lifetime), runs)
 
@@ -232,7 +245,9 @@ def spent(runs: Sequence[Run], lifetime: Lifetime) -> float:
     counted = [r for r in runs if r.private]
     if not counted:
         return 0.0
-    return {"gdp": _spent_gdp, "rdp": _spent_rdp, "sum": _spent_sum}[lifetime.filter](counted, lifetime)
+    return {"gdp": _spent_gdp, "rdp": _spent_rdp, "sum": _spent_sum}[lifetime.filter](
+        counted, lifetime
+    )
 
 
 def _spent_gdp(runs: Sequence[Run], lifetime: Lifetime) -> float:

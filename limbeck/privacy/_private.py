@@ -21,6 +21,7 @@ from scipy.special import ndtri
 from .._check import LimbeckError
 from .._columns import Category, Numeric, Values, canonical
 from .._data import Dataset, Rows
+from .._schema import Schema
 from ._accountant import Charge
 from ._budget import Budget
 from ._discrete import discrete_gaussian, discrete_laplace
@@ -97,7 +98,9 @@ class Private:
             size = min(size, max(1, 1 << (len(rows) - 1).bit_length()) if len(rows) else 1)
             total = grid.zero()
             for number, chunk in enumerate(rows.chunks(size)):
-                phi = np.asarray(_evaluate(features, _padded(self.schema.expand(chunk.cells), size)))
+                phi = np.asarray(
+                    _evaluate(features, _padded(self.schema.expand(chunk.cells), size))
+                )
                 member = chunk.labels if by_label else np.zeros_like(chunk.labels)
                 total = grid.merge(total, grid.accumulate(phi[: len(chunk)], member))
                 self._progress(name, min(1.0, (number + 1) * size / len(rows)))
@@ -115,7 +118,9 @@ class Private:
             Discrete Gaussian noise, or discrete Laplace where the charge says so.
         """
         charge = self._planned_charge(name)
-        grid = GridSum(bound=charge.sensitivity / self._factor, noise=charge.noise, groups=bins, size=1)
+        grid = GridSum(
+            bound=charge.sensitivity / self._factor, noise=charge.noise, groups=bins, size=1
+        )
         rows_to_bin = assign or (lambda rows: rows.labels)
 
         def count() -> np.ndarray:
@@ -177,6 +182,22 @@ class Private:
 
         return oracle
 
+    def estimate(self) -> Schema:
+        """Settle, with the planned part of the budget, every bound and value the schema asks for.
+
+        From here on rows are encoded with what was found; returns the settled schema.
+        """
+        if self.schema.estimated:
+            found: dict[str, tuple[Any, ...]] = {}
+            for column in self.schema.estimated:
+                if isinstance(column, Numeric):
+                    found[column.name] = self.bounds(f"bounds of {column.name}", column)
+                elif isinstance(column, Category):
+                    found[column.name] = self.frequent(f"values of {column.name}", column)
+            self._data = self._data.with_schema(self.schema.resolve(found))
+            self.schema = self._data.schema
+        return self.schema
+
     def bounds(self, name: str, column: Numeric, quantile: float = 0.005) -> tuple[float, float]:
         """Noisy lower and upper quantile of a column within its outer range.
 
@@ -198,7 +219,7 @@ class Private:
             counts = np.maximum(self.histogram(f"{name}/{zoom}", len(inner) - 1, assign), 0)
             shares = np.cumsum(counts) / max(counts.sum(), 1.0)
             low = int(np.searchsorted(shares, quantile))
-            high = int(min(np.searchsorted(shares, 1 - quantile), len(counts) - 1))
+            high = min(int(np.searchsorted(shares, 1 - quantile)), len(counts) - 1)
             low = min(low, high)
             bottom, top = inner[low], inner[high + 1]
             fine = [np.linspace(inner[i], inner[i + 1], 33) for i in sorted({low, high})]
@@ -244,7 +265,9 @@ class Private:
     def raw(self) -> Rows:
         """The rows themselves: only in a run whose epsilon is infinite."""
         if self._budget.private:
-            raise LimbeckError("This method needs the bare rows, which only epsilon = infinity gives.")
+            raise LimbeckError(
+                "This method needs the bare rows, which only epsilon = infinity gives."
+            )
         return self._rows()
 
     # ---- bookkeeping ------------------------------------------------------------------------
@@ -253,7 +276,9 @@ class Private:
         """The charges that were carried out; a plan that was not carried out in full is an error."""
         for name, charge in self._planned.items():
             if self._asked.get(name, 0) != charge.steps:
-                raise RuntimeError(f"'{name}': {charge.steps} planned, {self._asked.get(name, 0)} done")
+                raise RuntimeError(
+                    f"'{name}': {charge.steps} planned, {self._asked.get(name, 0)} done"
+                )
         return list(self._planned.values())
 
     @property

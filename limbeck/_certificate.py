@@ -1,0 +1,221 @@
+"""The certificate: what a release claims, in a form from which the claim can be recomputed.
+
+Its fields follow what NIST SP 800-226 asks of a differential-privacy guarantee: epsilon and delta,
+the unit of privacy and the adjacency, the mechanisms with sensitivity and noise, the trust model,
+and the limits. The JSON schema is `certificate.schema.json` in this package.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from ._check import ReleaseError
+from ._plan import Plan
+from ._schema import Schema
+from .privacy import Budget, Charge, Cost, cost
+
+VERSION = 1
+PACKAGES = (
+    "limbeck",
+    "jax",
+    "jaxlib",
+    "equinox",
+    "optax",
+    "numpy",
+    "scipy",
+    "dp-accounting",
+    "cryptography",
+)
+
+TRUST_MODEL = (
+    "Central: one curator holds the rows in clear, runs this software on a machine that the curator "
+    "trusts, and publishes only this release."
+)
+ASSUMPTIONS = (
+    "The schema's bounds, values, unit and row count were declared without looking at the rows.",
+    "One row stands for one unit of privacy; a person with several rows is protected less.",
+    "The machine and its operating system's random numbers are trusted; timing is not hidden.",
+    "All releases from these people are booked under the same data set name in one ledger.",
+)
+LIMITS = (
+    "The certificate proves what was claimed and that it adds up, not that the software ran unmodified.",
+    "Differential privacy bounds what a release reveals about one unit, not what it reveals about "
+    "groups or about the population.",
+    "Released rows are synthetic: they resemble the data in what was measured and in nothing else.",
+)
+RDP_CEILING = 1.25
+"""RDP is looser than PLD, but not by more: beyond this the two accountants contradict each other."""
+
+
+def make_certificate(
+    plan: Plan, charges: Sequence[Charge], schema: Schema, *, seeded: bool, law: bool, source: str
+) -> dict[str, Any]:
+    """The certificate of a run whose charges were all carried out.
+
+    Args:
+        plan: What was planned.
+        charges: What was executed.
+        schema: The settled schema (estimated bounds filled in).
+        seeded: Whether the noise can be reproduced from a seed.
+        law: Whether the data were multiplied by zero (a test).
+        source: Where the settings came from.
+    """
+    found = cost(charges, plan.budget)
+    reasons = []
+    if not plan.budget.private:
+        reasons.append("epsilon is infinite: no noise was added")
+    if seeded:
+        reasons.append("seeded: reproducible, not for release")
+    if law:
+        reasons.append("law mode: a test of the software, holds no data")
+    return {
+        "format": "limbeck certificate",
+        "version": VERSION,
+        "created": _today(),
+        "releasable": not reasons,
+        "not_releasable_because": reasons,
+        "guarantee": _guarantee(plan.budget, schema),
+        "accounting": _accounting(found),
+        "charges": [c.facts() for c in charges],
+        "noise": {
+            "discrete gaussian": "exact sampler on a grid of 2^-24 standard deviations, integer arithmetic",
+            "gaussian": "Box-Muller in float64, for iterated gradients only",
+            "discrete laplace": "exact sampler, integer arithmetic",
+            "generator": "ChaCha20 key stream, one key per measurement",
+            "entropy": "a seed" if seeded else "256 bits from the operating system",
+            "seeded": seeded,
+        },
+        "data": {
+            "dataset": schema.dataset,
+            "declared_rows": schema.rows,
+            "schema_sha256": schema.digest,
+            "schema": schema.facts(),
+            "estimated_columns": [c.name for c in plan.schema.estimated],
+        },
+        "method": {
+            "name": plan.method.name,
+            "settings": plan.method.settings(),
+            "settings_source": source,
+        },
+        "trust_model": TRUST_MODEL,
+        "assumptions": list(ASSUMPTIONS),
+        "limits": list(LIMITS),
+        "software": _versions(),
+        "papers": list(plan.method.papers),
+    }
+
+
+def recompute(certificate: Mapping[str, Any]) -> Cost:
+    """Epsilon from the certificate alone; refuses one whose figures do not follow from its charges."""
+    try:
+        stated, accounts = certificate["guarantee"], certificate["accounting"]
+        if certificate["format"] != "limbeck certificate" or certificate["version"] != VERSION:
+            raise ReleaseError(f"certificate.json is not a version {VERSION} limbeck certificate.")
+        budget = Budget(_number(stated["epsilon"]), stated["delta"], stated["adjacency"])
+        charges = [Charge(**c) for c in certificate["charges"]]
+        claims = {
+            k: accounts[k] for k in ("epsilon", "epsilon_exact", "epsilon_pld", "epsilon_rdp")
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ReleaseError(f"certificate.json is incomplete or malformed: {error!r}.") from None
+    except ValueError as error:
+        raise ReleaseError(f"certificate.json is invalid: {error}") from None
+    if budget.adjacency == "replace-one" and any(c.sampling is not None for c in charges):
+        raise ReleaseError("The certificate claims replace-one adjacency for Poisson sampling.")
+    found = cost(charges, budget)
+    facts = _accounting(found)
+    for name, claim in claims.items():
+        _compare(name, claim, facts[name])
+    if found.epsilon > budget.epsilon * (1 + 1e-6):
+        raise ReleaseError(
+            f"The charges cost epsilon {found.epsilon:.6g}, more than the {budget.epsilon:g} claimed."
+        )
+    if certificate["releasable"] and (certificate["noise"]["seeded"] or not budget.private):
+        raise ReleaseError("The certificate calls a seeded or noiseless run releasable.")
+    _compare_accountants(charges, found)
+    return found
+
+
+def _compare_accountants(charges: Sequence[Charge], found: Cost) -> None:
+    gaussian = all(c.mechanism != "discrete laplace" for c in charges)
+    if not math.isfinite(found.epsilon) or not gaussian:
+        return  # pure-DP charges are priced loosely by RDP: nothing to learn from the comparison
+    if found.rdp < found.pld * (1 - 1e-3) or found.rdp > RDP_CEILING * found.pld + 0.05:
+        raise ReleaseError(
+            f"The accountants contradict each other: PLD gives epsilon {found.pld:.4g}, RDP "
+            f"{found.rdp:.4g}."
+        )
+
+
+def _compare(name: str, claim: object, found: object) -> None:
+    if claim is None or found is None or isinstance(claim, str) or isinstance(found, str):
+        same = claim == found
+    else:
+        same = math.isclose(float(claim), float(found), rel_tol=1e-4, abs_tol=1e-6)  # type: ignore
+    if not same:
+        raise ReleaseError(
+            f"The certificate claims {name} = {claim}, but its charges give {found}. It was changed, "
+            "or written by another version of the accountants."
+        )
+
+
+def _guarantee(budget: Budget, schema: Schema) -> dict[str, Any]:
+    neighbours = {
+        "add-remove": "adding or removing one unit's row",
+        "replace-one": "replacing one unit's row by another",
+    }[budget.adjacency]
+    return {
+        "definition": "(epsilon, delta)-differential privacy",
+        "epsilon": _json(budget.epsilon),
+        "delta": budget.delta,
+        "unit_of_privacy": schema.unit,
+        "adjacency": budget.adjacency,
+        "neighbours": neighbours,
+    }
+
+
+def _accounting(found: Cost) -> dict[str, Any]:
+    return {
+        "epsilon": _json(found.epsilon),
+        "basis": "PLD" if found.exact is None else "exact Gaussian curve",
+        "epsilon_exact": _json(found.exact),
+        "epsilon_pld": _json(found.pld),
+        "epsilon_rdp": _json(found.rdp),
+        "delta_for_grid": found.slack,
+        "delta_for_thresholds": found.threshold,
+    }
+
+
+def _json(value: float | None) -> float | str | None:
+    return "infinity" if value is not None and math.isinf(value) else value
+
+
+def _number(value: Any) -> float:
+    return math.inf if value == "infinity" else float(value)
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def _today() -> str:
+    """The day, or that of SOURCE_DATE_EPOCH where builds are to be reproducible."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    moment = (
+        datetime.datetime.fromtimestamp(int(epoch), datetime.UTC)
+        if epoch
+        else datetime.datetime.now(datetime.UTC)
+    )
+    return moment.date().isoformat()

@@ -1,0 +1,88 @@
+"""The whole road on embedded data: what `limbeck demo` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from . import datasets
+from ._check import LimbeckError
+from ._data import Dataset
+from ._distill import distill
+from ._io import read
+from ._release import Images, Release
+from .methods import DPMERF, AbstractMethod
+from .privacy import Budget, Ledger
+from .scores import logistic_score
+
+SOURCE = "a reduced preset of the package, chosen on the training parts of public data"
+
+
+@dataclass(frozen=True)
+class Course:
+    """One part of the demonstration."""
+
+    folder: str
+    dataset: str
+    method: AbstractMethod
+
+
+COURSES = (
+    Course(
+        "images", "fashion-mini", DPMERF(features=3000, steps=400, batch=200, hidden=(200,), code=5)
+    ),
+    Course("table", "adult", DPMERF(features=2000, steps=500)),
+)
+
+
+@dataclass(frozen=True)
+class Served:
+    """What came out of one part, with a score for the owner's eyes."""
+
+    course: Course
+    release: Release
+    path: Path
+    scores: dict[str, float]
+
+
+def run_course(
+    course: Course,
+    out: Path,
+    ledger: Ledger,
+    *,
+    force: bool,
+    progress: Callable[[str, float], None],
+) -> Served:
+    """Make and score one release."""
+    public = datasets.load(course.dataset)
+    target = out / course.folder
+    release = distill(
+        _dataset(public.train, public.schema),
+        course.method,
+        Budget(epsilon=1.0, delta=1e-5),
+        out=target,
+        force=force,
+        ledger=ledger,
+        settings_source=SOURCE,
+        progress=progress,
+    )
+    progress("scoring", 0.0)
+    scores = logistic_score(
+        _dataset(release.data, release.schema), _dataset(public.test, release.schema)
+    )
+    progress("scoring", 1.0)
+    return Served(course, release, target, scores)
+
+
+def _dataset(rows: object, schema: object) -> Dataset:
+    from ._schema import Schema
+
+    assert isinstance(schema, Schema)
+    if isinstance(rows, pd.DataFrame):
+        return read(rows, schema)
+    if isinstance(rows, Images | datasets.Pictures):
+        return read((rows.images, rows.labels), schema)
+    raise LimbeckError(f"Expected a table or images, got {type(rows).__name__}.")

@@ -1,0 +1,150 @@
+"""The one verb: data, a method and a budget in; a certified release out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ._certificate import make_certificate
+from ._check import LimbeckError, positive
+from ._data import Dataset
+from ._plan import Plan, plan
+from ._release import Release, check_target, draw
+from .methods import AbstractMethod
+from .privacy import Budget, Job, Ledger, Noise, Private, new_run
+
+Progress = Callable[[str, float], None]
+
+IMAGE_ROWS = 10_000
+"""Images in a release, unless told otherwise; `Release.sample` draws more for free."""
+
+
+def distill(
+    data: Dataset,
+    method: AbstractMethod,
+    budget: Budget,
+    *,
+    out: str | Path | None = None,
+    rows: int | None = None,
+    seed: int | None = None,
+    force: bool = False,
+    non_private: bool = False,
+    ledger: Ledger | None = None,
+    settings_source: str = "defaults",
+    progress: Progress = lambda phase, done: None,
+    noise: Noise | None = None,
+) -> Release:
+    """Make a differentially private release.
+
+    The plan's whole charge is booked in the ledger before any noise is drawn. A run that is killed
+    is resumed by calling again with the same arguments: it pays nothing more and gives the same
+    answers.
+
+    Args:
+        data: The rows with their schema, from `limbeck.read`.
+        method: What to make, such as `limbeck.DPMERF()`.
+        budget: Epsilon and delta for this release.
+        out: Folder to write the release to, before the run's protected state is erased.
+        rows: How many rows to release; by default as many as the schema declares.
+        seed: Reproducible noise, for tests and benchmarks. Stamped "not for release".
+        force: Replace an existing release at `out`.
+        non_private: Must be set for epsilon = infinity.
+        ledger: Where spending is booked; by default the user's own ledger.
+        settings_source: Where the method's settings came from, for the certificate.
+        progress: Called with a phase and a fraction done.
+        noise: The noise itself, for tests.
+
+    Raises:
+        LimbeckError: For anything a user can mend; nothing was spent then.
+    """
+    if not budget.private and not non_private:
+        raise LimbeckError("epsilon = infinity adds no noise; say so with --non-private.")
+    if rows is not None:
+        positive(rows=rows)
+    if out is not None:
+        check_target(Path(out), force=force)
+    planned = plan(method, data.schema, budget)
+    ledger = ledger or Ledger()
+    if noise is None:
+        noise = Noise() if seed is None else Noise.from_seed(seed)
+    with Job(ledger.jobs, _identity(planned, seed, noise)) as job:
+        run, resumed = _admit(job, ledger, planned, data, noise, progress)
+        if resumed is not None:
+            noise = Noise(secret=resumed, seeded=noise.seeded, law=noise.law)
+        private = Private(data, planned.charges, budget, noise, job, progress)
+        release = _make(private, planned, noise, rows, settings_source, progress)
+        if out is not None:
+            release.save(out, force=force)
+        ledger.finish(run)
+        job.erase()
+    return release
+
+
+def _admit(
+    job: Job, ledger: Ledger, planned: Plan, data: Dataset, noise: Noise, progress: Progress
+) -> tuple[str, bytes | None]:
+    """Pay for the run, unless it is a killed one that was paid for and sees the same rows."""
+    schema, budget = planned.schema, planned.budget
+    run = new_run(
+        schema.dataset, planned.method.name, planned.charges, planned.cost, budget.adjacency
+    )
+    secret = job.secret()
+    if secret is None:
+        ledger.check(schema.dataset, schema.lifetime, run)  # before a row is read
+    data._encoded(lambda count: progress("reading", 0.0))
+    progress("reading", 1.0)
+    if secret is not None and job.run is not None and job.matches(data._digest(secret)):
+        if not ledger.has(job.run):  # killed between writing the state and booking the charge
+            ledger.charge(schema.lifetime, replace(run, id=job.run))
+        return job.run, secret
+    job.clear()
+    job.begin(run.id, noise.secret, data._digest(noise.secret))
+    try:
+        ledger.charge(schema.lifetime, run)
+    except LimbeckError:
+        job.erase()
+        raise
+    return run.id, None
+
+
+def _make(
+    private: Private,
+    planned: Plan,
+    noise: Noise,
+    rows: int | None,
+    settings_source: str,
+    progress: Progress,
+) -> Release:
+    schema = private.estimate()
+    product = planned.method.run(private, seed=noise.public_seed("method"), progress=progress)
+    certificate = make_certificate(
+        planned,
+        private.executed(),
+        schema,
+        seeded=noise.seeded,
+        law=noise.law,
+        source=settings_source,
+    )
+    count = rows or (min(product.rows, IMAGE_ROWS) if schema.image else product.rows)
+    seed = noise.public_seed("rows")
+    return Release(
+        schema=schema,
+        certificate=certificate,
+        data=draw(schema, product.generator, product.class_weights, count, seed=seed),
+        generator=product.generator,
+        generator_settings=product.generator_settings,
+        class_weights=product.class_weights,
+        measurements=product.measurements,
+    )
+
+
+def _identity(planned: Plan, seed: int | None, noise: Noise) -> dict[str, object]:
+    return {
+        "schema": planned.schema.digest,
+        "method": planned.method.name,
+        "settings": planned.method.settings(),
+        "budget": vars(planned.budget),
+        "seed": seed,
+        "law": noise.law,
+    }

@@ -1,0 +1,94 @@
+"""The plan of a run: everything that will be asked and spent, made without touching a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ._check import LimbeckError
+from ._columns import Numeric
+from ._schema import Schema
+from .methods import AbstractMethod
+from .privacy import Budget, Charge, Cost, calibrate, cost
+
+THRESHOLD_SHARE = 0.05
+"""Part of delta for the thresholds of all estimated categories together."""
+ZOOMS = 3
+"""Histograms that `Private.bounds` takes per estimated column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run will measure, at which noise, and what that costs together.
+
+    >>> import limbeck as lk
+    >>> schema = lk.Schema(dataset="d", rows=1000, columns=(lk.Numeric(name="x", min=0, max=1),))
+    >>> plan = lk.plan(lk.DPMERF(), schema, lk.Budget(1.0))
+    >>> [charge.name for charge in plan.charges]
+    ['class counts', 'mean embedding']
+    >>> round(plan.cost.epsilon, 6)
+    1.0
+    """
+
+    schema: Schema
+    method: AbstractMethod
+    budget: Budget
+    charges: tuple[Charge, ...]
+    shares: tuple[float, ...]
+    cost: Cost
+
+
+def plan(method: AbstractMethod, schema: Schema, budget: Budget) -> Plan:
+    """Calibrate everything the method and the schema will ask, jointly, to the budget.
+
+    Args:
+        method: What to make.
+        schema: The public description of the data; bounds it wants estimated are charged too.
+        budget: Epsilon and delta for the whole run.
+    """
+    budget.check_rows(schema.rows)
+    asked = _estimates(schema, budget)
+    left = 1.0 - sum(share for _, share in asked)
+    wanted = method.requests(schema)
+    whole = sum(r.share for r in wanted)
+    asked += [(r.charge, left * r.share / whole) for r in wanted]
+    if budget.adjacency == "replace-one":
+        if any(c.sampling is not None for c, _ in asked):
+            raise LimbeckError(
+                "Poisson sampling is accounted under add/remove only; use adjacency = add-remove."
+            )
+        asked = [(replace(c, sensitivity=2 * c.sensitivity), share) for c, share in asked]
+    charges = calibrate([c for c, _ in asked], [s for _, s in asked], budget)
+    return Plan(
+        schema=schema,
+        method=method,
+        budget=budget,
+        charges=tuple(charges),
+        shares=tuple(s for _, s in asked),
+        cost=cost(charges, budget),
+    )
+
+
+def _estimates(schema: Schema, budget: Budget) -> list[tuple[Charge, float]]:
+    columns = schema.estimated
+    asked: list[tuple[Charge, float]] = []
+    for column in columns:
+        share = schema.estimate_share / len(columns)
+        if isinstance(column, Numeric):
+            asked += [
+                (
+                    Charge(name=f"bounds of {column.name}/{i}", sensitivity=1.0, coordinates=66),
+                    share / ZOOMS,
+                )
+                for i in range(ZOOMS)
+            ]
+        else:
+            delta = THRESHOLD_SHARE * budget.delta / len(columns) if budget.private else 0.0
+            # Neighbours differ in the counts of at most two values, however many there are.
+            values = Charge(
+                name=f"values of {column.name}",
+                sensitivity=1.0,
+                coordinates=2,
+                threshold_delta=delta,
+            )
+            asked.append((values, share))
+    return asked

@@ -1,0 +1,263 @@
+"""A release: the data, the certificate, and whatever else may leave the house; nothing more."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from ._card import make_card, make_croissant
+from ._certificate import recompute
+from ._check import ReleaseError, positive
+from ._io import read as read_data
+from ._io import save_images, save_table
+from ._schema import Schema
+from .nets import Generator, arrays_of, build_generator, with_arrays
+from .privacy import Cost
+
+SUMS = "SHA256SUMS"
+
+
+class Images(NamedTuple):
+    """Released images: pixels (rows, height, width, channels) in the declared range, label values."""
+
+    images: np.ndarray
+    labels: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """What one run gives back; made by `limbeck.distill` or read by `Release.load`."""
+
+    schema: Schema
+    certificate: dict[str, Any]
+    data: pd.DataFrame | Images
+    """The released rows, in the owner's columns, or the released images."""
+    generator: Generator
+    generator_settings: Mapping[str, Any]
+    class_weights: np.ndarray
+    measurements: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """The noisy numbers everything was made from; public now."""
+
+    def __repr__(self) -> str:
+        guarantee = self.certificate["guarantee"]
+        return (
+            f"Release({self.schema.dataset!r}, rows={_length(self.data)}, "
+            f"epsilon={guarantee['epsilon']}, delta={guarantee['delta']})"
+        )
+
+    def sample(self, rows: int, *, seed: int = 0) -> pd.DataFrame | Images:
+        """As many rows as you like: post-processing, at no further cost of privacy."""
+        positive(rows=rows)
+        return draw(self.schema, self.generator, self.class_weights, rows, seed=seed)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Write the release as a folder: all of it or nothing.
+
+        Args:
+            folder: Where; must not exist, unless `force`.
+            force: Replace what is there.
+        """
+        folder = Path(folder)
+        check_target(folder, force=force)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        except OSError as error:
+            raise ReleaseError(f"Cannot write to {folder.parent}: {error.strerror}.") from None
+        try:
+            self._write(partial)
+            partial.chmod(0o755)
+            if folder.exists():
+                old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
+                folder.replace(old / "old")
+                partial.replace(folder)
+                shutil.rmtree(old)
+            else:
+                partial.replace(folder)
+        except OSError as error:
+            raise ReleaseError(f"Cannot write the release {folder}: {error.strerror}.") from None
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return folder
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Release:
+        """Read a release; its checksums must hold."""
+        folder = Path(folder)
+        check_sums(folder)
+        try:
+            certificate = json.loads((folder / "certificate.json").read_text())
+            schema = Schema.load(folder / "schema.toml")
+            settings = json.loads((folder / "generator.json").read_text())
+            with np.load(folder / "generator.npz", allow_pickle=False) as file:
+                arrays = dict(file)
+            with np.load(folder / "measurements.npz", allow_pickle=False) as file:
+                measurements = dict(file)
+            data = _load_data(folder, schema)
+        except (OSError, ValueError, KeyError) as error:
+            raise ReleaseError(f"{folder} is not a complete release: {error}.") from None
+        weights = arrays.pop("class_weights")
+        fresh = build_generator(schema, settings, key=jax.random.key(0))
+        return cls(
+            schema=schema,
+            certificate=certificate,
+            data=data,
+            generator=with_arrays(fresh, arrays),
+            generator_settings=settings,
+            class_weights=weights,
+            measurements=measurements,
+        )
+
+    def _write(self, folder: Path) -> None:
+        if isinstance(self.data, Images):
+            codes = {str(v): i for i, v in enumerate(self.schema.classes)}
+            labels = np.asarray([codes[str(v)] for v in self.data.labels.tolist()])
+            written = save_images(self.data.images, labels, self.schema, folder)
+        else:
+            written = save_table(self.data, self.schema, folder)
+        _save_arrays(
+            folder / "generator.npz",
+            arrays_of(self.generator) | {"class_weights": self.class_weights},
+        )
+        _save_arrays(folder / "measurements.npz", self.measurements)
+        _write_text(folder / "generator.json", _dump(dict(self.generator_settings)))
+        _write_text(folder / "schema.toml", self.schema.toml())
+        _write_text(folder / "certificate.json", _dump(self.certificate))
+        _write_text(
+            folder / "README.md",
+            make_card(self.certificate, self.schema, _length(self.data), written),
+        )
+        sums = {name: _sha256(folder / name) for name in written if not name.endswith("/")}
+        _write_text(
+            folder / "croissant.json", _dump(make_croissant(self.certificate, self.schema, sums))
+        )
+        lines = [f"{_sha256(folder / name)}  {name}\n" for name in _files(folder)]
+        _write_text(folder / SUMS, "".join(lines))
+
+
+def draw(
+    schema: Schema, generator: Generator, weights: np.ndarray, rows: int, *, seed: int
+) -> pd.DataFrame | Images:
+    """Rows from a generator, classes in their noisy proportions, decoded to the owner's values."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(_apportion(weights, rows))
+    codes = rng.standard_normal((rows, generator.code), dtype=np.float32)
+    parts = [
+        np.asarray(
+            generator(jnp.asarray(codes[at : at + 4096]), jnp.asarray(labels[at : at + 4096]))
+        )
+        for at in range(0, rows, 4096)
+    ]
+    slots = np.concatenate(parts)
+    if schema.image:
+        return Images(schema.image.decode(slots), np.asarray(schema.classes)[labels])
+    return schema.decode(schema.collapse(slots, rng), labels)
+
+
+def verify(folder: str | Path) -> Cost:
+    """Recompute epsilon from a release's certificate alone, and check every file against its sum.
+
+    Raises:
+        ReleaseError: The folder is not a release, a file was changed, or the figures do not add up.
+    """
+    folder = Path(folder)
+    check_sums(folder)
+    try:
+        certificate = json.loads((folder / "certificate.json").read_text())
+        schema = Schema.load(folder / "schema.toml")
+    except (OSError, ValueError) as error:
+        raise ReleaseError(f"{folder} is not a release: {error}.") from None
+    found = recompute(certificate)
+    if certificate["data"]["schema_sha256"] != schema.digest:
+        raise ReleaseError("schema.toml is not the schema that the certificate speaks of.")
+    return found
+
+
+def check_target(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that is there already, or whose place cannot be written to."""
+    if folder.exists() and not force:
+        raise ReleaseError(f"{folder} exists already. Choose another folder, or pass --force.")
+    if folder.exists() and force and not _replaceable(folder):
+        raise ReleaseError(
+            f"{folder} is not a release, so it is not replaced. Choose another folder."
+        )
+    place = next(p for p in [folder.absolute().parent, *folder.absolute().parents] if p.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise ReleaseError(f"Cannot write to {place}: it is read-only or not a folder.")
+
+
+def check_sums(folder: Path) -> None:
+    """Every file must be listed in SHA256SUMS and have the listed sum."""
+    try:
+        lines = (folder / SUMS).read_text().splitlines()
+        listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+    except (OSError, ValueError):
+        raise ReleaseError(f"{folder} is not a release: it has no readable {SUMS}.") from None
+    present = set(_files(folder))
+    for name in sorted(set(listed) - present):
+        raise ReleaseError(f"{folder} lacks {name}, which {SUMS} lists.")
+    for name in sorted(present - set(listed)):
+        raise ReleaseError(f"{folder} holds {name}, which {SUMS} does not list.")
+    for name, digest in listed.items():
+        if _sha256(folder / name) != digest:
+            raise ReleaseError(f"{folder / name} was changed after the release was written.")
+
+
+def _replaceable(folder: Path) -> bool:
+    return folder.is_dir() and ((folder / SUMS).exists() or not any(folder.iterdir()))
+
+
+def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
+    if not schema.image:
+        dataset = read_data(folder / "data.parquet", schema)
+        rows = dataset._encoded()  # released rows: nothing private about them
+        return schema.decode(np.asarray(rows.cells), rows.labels)
+    with np.load(folder / "data.npz", allow_pickle=False) as file:
+        images = file["images"]
+        labels = file["labels"] if "labels" in file else np.asarray([""] * len(images))
+    return Images(images, labels)
+
+
+def _apportion(weights: np.ndarray, rows: int) -> np.ndarray:
+    """Label codes whose shares are the weights, to the nearest row."""
+    ends = np.rint(np.cumsum(weights) * rows).astype(np.int64)
+    ends[-1] = rows
+    return np.repeat(np.arange(len(weights)), np.diff(ends, prepend=0))
+
+
+def _files(folder: Path) -> list[str]:
+    found = (p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
+    return sorted(p.relative_to(folder).as_posix() for p in found if p.name != SUMS)
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _length(data: pd.DataFrame | Images) -> int:
+    return len(data.images if isinstance(data, Images) else data)

@@ -1,0 +1,432 @@
+"""The command line: verbs, progress, exit codes; no mathematics.
+
+Exit codes: 0 done; 2 something the user can mend (one line on standard error, no traceback);
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ._check import LimbeckError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Sensitive data in; a small synthetic data set with a privacy certificate out.",
+)
+console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+DataPath = Annotated[
+    Path, typer.Argument(help="CSV, Parquet, npz or idx file, or folder.", show_default=False)
+]
+SchemaPath = Annotated[
+    Path, typer.Option("--schema", help="The schema (TOML).", show_default=False)
+]
+MethodName = Annotated[str | None, typer.Option("--method", help="Method, such as dp-merf.")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget.", show_default=False)]
+Delta = Annotated[
+    float, typer.Option("--delta", help="Chance that the bound may fail; below 1/rows.")
+]
+RecipePath = Annotated[Path | None, typer.Option("--recipe", help="Method and settings (TOML).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+@app.command()
+def schema(data: DataPath) -> None:
+    """Draft a schema: names and kinds; bounds and values are left for you to declare."""
+    from ._io import draft_schema
+
+    sys.stdout.write(draft_schema(data))
+
+
+@app.command()
+def plan(
+    data: DataPath,
+    schema: SchemaPath,
+    epsilon: Epsilon,
+    delta: Delta = 1e-5,
+    method: MethodName = None,
+    recipe: RecipePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what would be spent on what. Reads the schema and column names, no rows."""
+    import limbeck as lk
+
+    chosen = _recipe(method, recipe)
+    dataset = lk.read(data, lk.Schema.load(schema))
+    made = lk.plan(chosen.method, dataset.schema, lk.Budget(epsilon, delta, chosen.adjacency))
+    if as_json:
+        _print_json(
+            {
+                "charges": [c.facts() for c in made.charges],
+                "epsilon": made.cost.epsilon,
+                "delta": delta,
+            }
+        )
+        return
+    _show_plan(made)
+    for account in lk.Ledger().accounts():
+        if account.dataset == dataset.schema.dataset:
+            console.print(
+                f"Spent so far on '{account.dataset}': epsilon {account.spent:.4g} of {account.lifetime.epsilon:g}."
+            )
+
+
+@app.command()
+def distill(
+    data: DataPath,
+    schema: SchemaPath,
+    epsilon: Epsilon,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the release.", show_default=False)],
+    delta: Delta = 1e-5,
+    method: MethodName = None,
+    recipe: RecipePath = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Reproducible noise: not for release.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing release.")] = False,
+    non_private: Annotated[
+        bool, typer.Option("--non-private", help="Allow --epsilon inf.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a private release from a data set."""
+    import limbeck as lk
+
+    chosen = _recipe(method, recipe)
+    budget = lk.Budget(epsilon, delta, chosen.adjacency)
+    dataset = lk.read(data, lk.Schema.load(schema))
+    with _progress(quiet=as_json) as report:
+        release = lk.distill(
+            dataset,
+            chosen.method,
+            budget,
+            out=out,
+            rows=chosen.rows,
+            seed=seed,
+            force=force,
+            non_private=non_private,
+            settings_source=chosen.settings_source,
+            progress=report,
+        )
+    if as_json:
+        _print_json({"release": str(out), "guarantee": release.certificate["guarantee"]})
+    else:
+        _show_release(release, out)
+
+
+@app.command()
+def verify(
+    release: Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Recompute epsilon from the certificate alone and check every file's sum."""
+    import limbeck as lk
+
+    found = lk.verify(release)
+    certificate = json.loads((release / "certificate.json").read_text())
+    stamp = certificate["not_releasable_because"]
+    if as_json:
+        _print_json(
+            {
+                "epsilon": _finite(found.epsilon),
+                "delta": found.delta,
+                "not_releasable_because": stamp,
+            }
+        )
+        return
+    guarantee = certificate["guarantee"]
+    basis = certificate["accounting"]["basis"]
+    console.print("[green]Files[/]      every checksum holds")
+    console.print(
+        f"[green]Epsilon[/]    {found.epsilon:.6g} at delta {found.delta:g}, recomputed ({basis}); claimed {guarantee['epsilon']}"
+    )
+    console.print(f"[green]Cross-check[/] PLD {found.pld:.6g}, RDP {found.rdp:.6g}")
+    console.print(
+        f"[green]Protects[/]   {guarantee['unit_of_privacy']}; neighbours differ by {guarantee['neighbours']}"
+    )
+    for reason in stamp:
+        console.print(f"[yellow]Not for release:[/] {reason}")
+
+
+@app.command()
+def ledger(
+    set_dataset: Annotated[
+        str | None, typer.Option("--set", help="Change this data set's lifetime budget.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="With --set: lifetime epsilon.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="With --set: lifetime delta.")
+    ] = None,
+    filter_name: Annotated[
+        str, typer.Option("--filter", help="With --set: gdp, rdp or sum.")
+    ] = "gdp",
+    as_json: AsJson = False,
+) -> None:
+    """Show what was ever spent, per data set, and what remains."""
+    import limbeck as lk
+
+    book = lk.Ledger()
+    if set_dataset is not None:
+        if epsilon is None or delta is None:
+            raise LimbeckError("--set needs --epsilon and --delta: the new lifetime budget.")
+        book.set_lifetime(
+            set_dataset, lk.Lifetime(epsilon=epsilon, delta=delta, filter=filter_name)
+        )
+    accounts = book.accounts()
+    if as_json:
+        _print_json([_account_facts(a) for a in accounts])
+        return
+    if not accounts:
+        console.print(f"Nothing was spent yet. The ledger is {book.path}.")
+    for account in accounts:
+        life = account.lifetime
+        console.print(
+            f"[bold]{account.dataset}[/]: epsilon {account.spent:.4g} spent, {account.remaining:.4g} "
+            f"remains of {life.epsilon:g} (delta {life.delta:g}, {life.filter})"
+        )
+        table = Table("started", "method", "epsilon", "delta", "state", box=None, pad_edge=False)
+        for run in account.runs:
+            table.add_row(
+                run.started, run.method, f"{run.epsilon:.4g}", f"{run.delta:g}", run.status
+            )
+        console.print(table)
+
+
+@app.command()
+def data(
+    name: Annotated[
+        str, typer.Argument(help="Name of a public data set; without it, a list.")
+    ] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder to write to.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Write a named public data set to practise on: train and test parts and the schema."""
+    from . import datasets
+
+    if not name:
+        table = Table("name", "what", "licence", box=None, pad_edge=False)
+        for known in datasets.names():
+            about = datasets.about(known)
+            table.add_row(known, about.title, about.licence)
+        console.print(table)
+        return
+    if out is None:
+        datasets.about(name)  # an unknown name is the first thing to say
+        raise LimbeckError(f"Say where to write it: limbeck data {name} --out {name}/")
+    for path in datasets.write(name, out, force=force):
+        console.print(str(path))
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the two releases.")] = Path(
+        "demo-release"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace earlier demo releases.")] = False,
+) -> None:
+    """Run the whole road on embedded data: a private release of images and one of a table."""
+    import limbeck as lk
+
+    from ._demo import COURSES, run_course
+
+    console.print(
+        "Two private releases from embedded public data, each with epsilon 1, delta 1e-5.\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        # Embedded data are public: their practice runs are kept out of the owner's ledger.
+        book = lk.Ledger(Path(folder) / "ledger.sqlite")
+        for course in COURSES:
+            console.print(f"[bold]{course.folder}[/]: {lk.datasets.about(course.dataset).title}")
+            with _progress() as report:
+                served = run_course(course, out, book, force=force, progress=report)
+            _show_release(served.release, served.path)
+            told = ", ".join(f"{k.replace('_', ' ')} {v:.3f}" for k, v in served.scores.items())
+            console.print(
+                f"First score: logistic regression trained on the release, tested on real rows: {told}"
+            )
+            if (served.path / "contact-sheet.png").exists():
+                console.print(f"Picture: {served.path / 'contact-sheet.png'}")
+            console.print()
+    console.print(f"Next: limbeck verify {out / 'table'}, then `limbeck schema` on your own data.")
+
+
+def main() -> NoReturn:
+    """Entry point: every mendable error is one line and exit code 2."""
+    from typer.main import get_command
+
+    command = get_command(app)
+    try:
+        code = command.main(prog_name="limbeck", standalone_mode=False)
+    except LimbeckError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("interrupted; what was paid for is kept, and the same command resumes it", 130)
+    except BrokenPipeError:
+        os._exit(0)
+    except OSError as error:
+        _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+    except MemoryError:
+        _fail("out of memory; use fewer features or a smaller batch")
+    except Exception as error:
+        if hasattr(error, "exit_code") and hasattr(error, "format_message"):
+            _fail(f"{error.format_message()} See `limbeck --help`.", error.exit_code)
+        if type(error).__name__ == "Abort":
+            _fail("interrupted", 130)
+        raise
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int = 2) -> NoReturn:
+    errors.print("limbeck: [red]error:[/] ", end="")
+    errors.print(message, markup=False)
+    sys.exit(code)
+
+
+def _recipe(method: str | None, path: Path | None) -> Any:
+    from ._recipe import Recipe, make_method
+
+    if path is not None:
+        recipe = Recipe.load(path)
+        if method is not None and method != recipe.method.name:
+            raise LimbeckError(
+                f"--method {method} contradicts the recipe, which says {recipe.method.name}."
+            )
+        return recipe
+    return Recipe(method=make_method(method or "dp-merf"))
+
+
+@contextmanager
+def _progress(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
+    """A bar per phase on a terminal; one line per finished phase elsewhere."""
+    if quiet or not console.is_terminal:
+        seen: set[str] = set()
+
+        def line(phase: str, done: float) -> None:
+            if done >= 1 and phase not in seen and not quiet:
+                seen.add(phase)
+                console.print(f"  {phase}: done")
+
+        yield line
+        return
+    columns = (
+        TextColumn("  {task.description:<18}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+    )
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as bars:
+        tasks: dict[str, Any] = {}
+
+        def bar(phase: str, done: float) -> None:
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(phase, total=1.0)
+            bars.update(tasks[phase], completed=done)
+
+        yield bar
+
+
+def _show_plan(made: Any) -> None:
+    table = Table(
+        "measurement",
+        "mechanism",
+        "share",
+        "sensitivity",
+        "noise (std)",
+        "rows",
+        "steps",
+        box=None,
+        pad_edge=False,
+    )
+    for charge, share in zip(made.charges, made.shares, strict=True):
+        table.add_row(
+            charge.name,
+            charge.mechanism,
+            f"{share:.1%}",
+            f"{charge.sensitivity:g}",
+            f"{charge.noise:.4g}",
+            "all" if charge.sampling is None else f"Poisson {charge.sampling:.3g}",
+            str(charge.steps),
+        )
+    console.print(table)
+    cost = made.cost
+    if math.isinf(cost.epsilon):
+        console.print("[yellow]No noise: epsilon is infinite. Never for release.[/]")
+        return
+    console.print(
+        f"Together: epsilon {cost.epsilon:.6g} at delta {cost.delta:g} ({made.budget.adjacency}); "
+        f"of delta, {cost.slack:.2g} goes to the grid and {cost.threshold:.2g} to thresholds."
+    )
+    console.print("No row was read and nothing was spent.")
+
+
+def _show_release(release: Any, out: Path) -> None:
+    guarantee = release.certificate["guarantee"]
+    rows = len(release.data.images) if hasattr(release.data, "images") else len(release.data)
+    console.print(
+        f"[green]Released[/] {rows} {'images' if release.schema.image else 'rows'} to {out}: epsilon "
+        f"{guarantee['epsilon']}, delta {guarantee['delta']:g}, protecting {guarantee['unit_of_privacy']}."
+    )
+    total = sum(
+        c["steps"] / c["noise_multiplier"] ** 2
+        for c in release.certificate["charges"]
+        if c["noise_multiplier"]
+    )
+    for charge in release.certificate["charges"]:
+        share = (
+            charge["steps"] / charge["noise_multiplier"] ** 2 / total
+            if charge["noise_multiplier"]
+            else 0
+        )
+        console.print(
+            f"  {charge['name']}: {share:.0%} of the budget, noise {charge['noise_multiplier']:.3g} x sensitivity {charge['sensitivity']:g}"
+        )
+    for reason in release.certificate["not_releasable_because"]:
+        console.print(f"[yellow]Not for release:[/] {reason}")
+
+
+def _account_facts(account: Any) -> dict[str, Any]:
+    runs = [
+        {
+            "started": r.started,
+            "method": r.method,
+            "epsilon": _finite(r.epsilon),
+            "delta": r.delta,
+            "state": r.status,
+        }
+        for r in account.runs
+    ]
+    life = vars(account.lifetime)
+    return {
+        "dataset": account.dataset,
+        "lifetime": life,
+        "spent": account.spent,
+        "remaining": account.remaining,
+        "runs": runs,
+    }
+
+
+def _finite(value: float) -> float | str:
+    return "infinity" if math.isinf(value) else value
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
