@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from ._check import LimbeckError
 from .methods import METHODS, AbstractMethod
@@ -43,13 +45,21 @@ class Recipe:
             raise LimbeckError(
                 f"The recipe {path}: unknown key '{unknown[0]}'. Known: {', '.join(sorted(_KEYS))}."
             )
-        if "method" not in raw:
-            raise LimbeckError(f'The recipe {path} names no method: method = "...".')
+        if not isinstance(raw.get("method"), str):
+            raise LimbeckError(
+                f'The recipe {path} names no method: method = "..." with one of '
+                f"{', '.join(METHODS)}."
+            )
         rows = raw.get("rows")
-        if rows is not None and not (isinstance(rows, int) and rows > 0):
+        if rows is not None and not (_is_whole(rows) and rows > 0):
             raise LimbeckError(f"The recipe {path}: expected rows > 0, got {rows!r}.")
+        settings = raw.get("settings", {})
+        if not isinstance(settings, dict):
+            raise LimbeckError(
+                f"The recipe {path}: expected a section [settings], got {settings!r}."
+            )
         return cls(
-            method=make_method(raw["method"], raw.get("settings", {})),
+            method=make_method(raw["method"], settings),
             settings_source=raw.get("settings_source", f"recipe {Path(path).name}"),
             rows=rows,
             adjacency=raw.get("adjacency", "add-remove"),
@@ -64,4 +74,38 @@ def make_method(name: str, settings: dict[str, object] | None = None) -> Abstrac
     """
     if name not in METHODS:
         raise LimbeckError(f"Unknown method '{name}'. Known: {', '.join(METHODS)}.")
-    return METHODS[name].from_settings(settings or {})
+    method = METHODS[name]
+    for field in fields(method):
+        if field.name in (settings or {}):
+            _check_kind(name, field.name, field.default, (settings or {})[field.name])
+    return method.from_settings(settings or {})
+
+
+def _check_kind(method: str, name: str, default: Any, value: Any) -> None:
+    """Refuse a setting that is not of its default's kind: TOML has kinds, and says which came."""
+    expected = None
+    if isinstance(default, tuple):
+        whole = bool(default) and all(map(_is_whole, default))
+        fits = isinstance(value, list | tuple) and all(
+            _is_whole(v) if whole else _is_number(v) for v in value
+        )
+        example = f", such as {list(default)}" if default else ""
+        expected = None if fits else f"a list of {'whole ' if whole else ''}numbers{example}"
+    elif isinstance(default, bool):
+        expected = None if isinstance(value, bool) else "true or false"
+    elif isinstance(default, str):
+        expected = None if isinstance(value, str) else "a text"
+    elif _is_whole(default):
+        expected = None if _is_whole(value) else "a whole number"
+    elif _is_number(default):
+        expected = None if _is_number(value) else "a number"
+    if expected:
+        raise LimbeckError(f"{method}: expected {name} to be {expected}; got {value!r}.")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

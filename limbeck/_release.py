@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -25,6 +25,7 @@ from ._io import save_images, save_table
 from ._schema import Schema
 from .nets import Generator, arrays_of, build_generator, with_arrays
 from .privacy import Cost
+from .privacy._accountant import MECHANISMS
 
 SUMS = "SHA256SUMS"
 
@@ -75,7 +76,7 @@ class Release:
             folder.parent.mkdir(parents=True, exist_ok=True)
             partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         except OSError as error:
-            raise ReleaseError(f"Cannot write to {folder.parent}: {error.strerror}.") from None
+            raise ReleaseError(_cannot_write(folder, error)) from None
         try:
             self._write(partial)
             partial.chmod(0o755)
@@ -87,7 +88,7 @@ class Release:
             else:
                 partial.replace(folder)
         except OSError as error:
-            raise ReleaseError(f"Cannot write the release {folder}: {error.strerror}.") from None
+            raise ReleaseError(_cannot_write(folder, error)) from None
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         return folder
@@ -174,15 +175,50 @@ def verify(folder: str | Path) -> Cost:
     """
     folder = Path(folder)
     check_sums(folder)
+    certificate = read_certificate(folder)
+    schema = Schema.load(folder / "schema.toml")
     try:
-        certificate = json.loads((folder / "certificate.json").read_text())
-        schema = Schema.load(folder / "schema.toml")
-    except (OSError, ValueError) as error:
-        raise ReleaseError(f"{folder} is not a release: {error}.") from None
-    found = recompute(certificate)
-    if certificate["data"]["schema_sha256"] != schema.digest:
+        for charge in certificate["charges"]:
+            _check_charge(charge)
+        found = recompute(certificate)
+        _ = certificate["not_releasable_because"], certificate["guarantee"]["unit_of_privacy"]
+        _ = certificate["guarantee"]["neighbours"], certificate["accounting"]["basis"]
+        digest = certificate["data"]["schema_sha256"]
+    except ReleaseError:
+        raise
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        what = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ReleaseError(f"certificate.json is incomplete or malformed: {what}.") from None
+    if digest != schema.digest:
         raise ReleaseError("schema.toml is not the schema that the certificate speaks of.")
     return found
+
+
+def read_certificate(folder: Path) -> dict[str, Any]:
+    """The certificate of a release as it stands there."""
+    try:
+        certificate = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ReleaseError(f"{folder} is not a release: certificate.json: {error}.") from None
+    if not isinstance(certificate, dict):
+        raise ReleaseError(f"{folder} is not a release: certificate.json holds no certificate.")
+    return certificate
+
+
+def _check_charge(charge: Mapping[str, Any]) -> None:
+    """Only what the accountants have a meaning for may be priced."""
+    if charge["mechanism"] not in MECHANISMS:
+        raise ReleaseError(
+            f"The certificate charges for a mechanism '{charge['mechanism']}'. Known: "
+            f"{', '.join(MECHANISMS)}."
+        )
+    least = {"noise_multiplier": 0, "sensitivity": 0, "threshold_delta": 0}
+    for key, bound in (least | {"steps": 1, "coordinates": 1}).items():
+        if not charge[key] >= bound:
+            raise ReleaseError(
+                f"The certificate charges for '{charge['name']}' with {key} = {charge[key]}; "
+                f"expected at least {bound}."
+            )
 
 
 def check_target(folder: Path, *, force: bool) -> None:
@@ -193,9 +229,16 @@ def check_target(folder: Path, *, force: bool) -> None:
         raise ReleaseError(
             f"{folder} is not a release, so it is not replaced. Choose another folder."
         )
-    place = next(p for p in [folder.absolute().parent, *folder.absolute().parents] if p.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK):
-        raise ReleaseError(f"Cannot write to {place}: it is read-only or not a folder.")
+    place = next(p for p in folder.absolute().parents if p.exists())
+    try:
+        # Only trying tells: permissions, read-only disks and network folders all say it differently.
+        Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=place)).rmdir()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise ReleaseError(f"The name {folder.name} is too long. Choose another.") from None
+        raise ReleaseError(
+            f"Cannot write to {place}: it is read-only or not a folder. Choose another place."
+        ) from None
 
 
 def check_sums(folder: Path) -> None:
@@ -216,7 +259,17 @@ def check_sums(folder: Path) -> None:
 
 
 def _replaceable(folder: Path) -> bool:
-    return folder.is_dir() and ((folder / SUMS).exists() or not any(folder.iterdir()))
+    if not folder.is_dir():
+        return False
+    release = (folder / SUMS).exists() and (folder / "certificate.json").exists()
+    return release or not any(folder.iterdir())
+
+
+def _cannot_write(folder: Path, error: OSError) -> str:
+    return (
+        f"Cannot write the release {folder}: {error.strerror or error}. Nothing of it was left "
+        "there. Once that is mended, the same again costs nothing more."
+    )
 
 
 def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:

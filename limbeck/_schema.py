@@ -34,7 +34,14 @@ _KEYS = {
     "label": {"values", "outside"},
     "image": {"height", "width", "channels", "min", "max"},
 }
+_WHOLE = ("most", "height", "width", "channels")
 _TOP = {"dataset", "rows", "confirmed", "unit", "ignore", "estimate_share", "lifetime", "column"}
+
+
+def _is_number(value: object) -> bool:
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +54,12 @@ class Lifetime:
     """"gdp" adds Gaussian runs as Gaussians, "rdp" at one Renyi order, "sum" epsilons and deltas."""
 
     def __post_init__(self) -> None:
-        if not (0 < self.epsilon < float("inf") and 0 < self.delta < 1):
-            raise SchemaError("[lifetime]: expected epsilon > 0 and 0 < delta < 1.")
+        numbers = _is_number(self.epsilon) and _is_number(self.delta)
+        if not (numbers and self.epsilon > 0 and 0 < self.delta < 1):
+            raise SchemaError(
+                f"[lifetime]: expected epsilon > 0 and 0 < delta < 1, got {self.epsilon!r} and "
+                f"{self.delta!r}."
+            )
         if self.filter not in ("gdp", "rdp", "sum"):
             raise SchemaError(
                 f'[lifetime]: filter = "{self.filter}" must be "gdp", "rdp" or "sum".'
@@ -94,10 +105,14 @@ class Schema:
             raise SchemaError('The schema must name the data set: dataset = "...".')
         if self.rows is not None and self.rows < 1:
             raise SchemaError(f"Expected rows >= 1 (a public, approximate count), got {self.rows}.")
-        if not 0 < self.estimate_share < 1:
-            raise SchemaError(f"Expected 0 < estimate_share < 1, got {self.estimate_share}.")
-        if sum(c.kind == "label" for c in self.columns) > 1:
-            raise SchemaError("Only one column can be the label.")
+        if not (_is_number(self.estimate_share) and 0 < self.estimate_share < 1):
+            raise SchemaError(f"Expected 0 < estimate_share < 1, got {self.estimate_share!r}.")
+        labels = [c.name for c in self.columns if c.kind == "label"]
+        if len(labels) > 1:
+            raise SchemaError(
+                f"Only one column can be the label, but '{labels[0]}' and '{labels[1]}' both are. "
+                'Make the other one kind = "category".'
+            )
         if not self.inputs:
             raise SchemaError("The schema declares no column besides the label.")
         if self.image and len(self.inputs) > 1:
@@ -197,8 +212,12 @@ class Schema:
             raise SchemaError(
                 f"No schema file at {path}. Draft one with `limbeck schema`."
             ) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise SchemaError(f"Cannot read the schema {path}: {error}.") from None
+        except OSError as error:
+            raise SchemaError(f"Cannot read the schema {path}: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise SchemaError(
+                f"Cannot read the schema {path}: expected a TOML file, a text in UTF-8."
+            ) from None
         return cls.parse(text, where=str(path))
 
     @classmethod
@@ -220,7 +239,8 @@ class Schema:
                 "on these people under it."
             )
         columns = raw.get("column", [])
-        if not isinstance(columns, list) or not columns:
+        tables = isinstance(columns, list) and all(isinstance(c, dict) for c in columns)
+        if not tables or not columns:
             raise SchemaError(f"{where}: declare the columns as [[column]] sections.")
         parsed = tuple(_column(c, text, where) for c in columns)
         if raw.get("confirmed") is not True:
@@ -228,17 +248,18 @@ class Schema:
             raise SchemaError(
                 f"{where}{line}: the schema is a draft. Check it, then set confirmed = true."
             )
+        rows = _rows(raw.get("rows"), text, where)
         try:
             return cls(
                 dataset=raw["dataset"],
-                rows=_rows(raw.get("rows"), text, where),
-                unit=raw.get("unit", "one row"),
-                ignore=tuple(raw.get("ignore", ())),
+                rows=rows,
+                unit=_unit(raw.get("unit", "one row")),
+                ignore=_ignore(raw.get("ignore", [])),
                 estimate_share=raw.get("estimate_share", 0.1),
-                lifetime=Lifetime(**raw.get("lifetime", {})),
+                lifetime=_lifetime(raw.get("lifetime", {})),
                 columns=parsed,
             )
-        except (TypeError, SchemaError) as error:
+        except SchemaError as error:
             raise SchemaError(f"{where}: {error}") from None
 
     def facts(self) -> dict[str, object]:
@@ -299,11 +320,15 @@ def _column(raw: Mapping[str, Any], text: str, where: str) -> Column:
     def refuse(key: str, what: str) -> SchemaError:
         return SchemaError(f"{where}{_line_of(text, name, key)}: column '{name}': {what}")
 
-    if kind not in _KEYS:
-        raise refuse("kind", f"unknown kind {kind!r}. Use one of {', '.join(_KEYS)}.")
+    if not isinstance(kind, str) or kind not in _KEYS:
+        what = "it has no kind." if kind is None else f"unknown kind {kind!r}."
+        raise refuse("kind", f"{what} Use kind = one of {', '.join(_KEYS)}.")
     unknown = sorted(set(raw) - _KEYS[kind] - {"name", "kind"})
     if unknown:
-        raise refuse(unknown[0], f"a column of kind {kind} has no key '{unknown[0]}'.")
+        known = ", ".join(["name", "kind", *sorted(_KEYS[kind])])
+        raise refuse(
+            unknown[0], f"a column of kind {kind} has no key '{unknown[0]}'. Known: {known}."
+        )
     for key in ("min", "max", "values", "height", "width"):
         wanted = key in _KEYS[kind]
         if kind == "image" and key in ("min", "max"):
@@ -323,12 +348,25 @@ def _column(raw: Mapping[str, Any], text: str, where: str) -> Column:
             raise refuse(key, f"expected a number, got {value!r}.")
         if kind == "date" and not isinstance(value, datetime.date) and not _is_date(value):
             raise refuse(key, f"expected a date such as 1990-01-31, got {value!r}.")
+        if kind == "image" and key in raw and not _is_number(value):
+            raise refuse(key, f"expected a number, got {value!r}.")
     if kind == "label" and raw["values"] == "estimate":
         raise refuse("values", "the label's values must be declared.")
+    if not isinstance(raw.get("missing", False), bool):
+        raise refuse("missing", f"expected missing = true or false, got {raw['missing']!r}.")
+    for key in _WHOLE:
+        value = raw.get(key, 1)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise refuse(key, f"expected {key} to be a whole number, got {value!r}.")
+    outer = raw.get("outer", [0, 0])
+    if not (isinstance(outer, list) and len(outer) == 2 and all(map(_is_number, outer))):
+        raise refuse("outer", f"expected outer = [lowest, highest], two numbers; got {outer!r}.")
     try:
         return _build(kind, raw)
     except (SchemaError, TypeError, ValueError) as error:
-        raise refuse("name", str(error)) from None
+        # The column is named already.
+        told = re.sub(rf"^(Column|Label|Image) '{re.escape(name)}': ", "", str(error))
+        raise refuse("name", told) from None
 
 
 def _build(kind: str, raw: Mapping[str, Any]) -> Column:
@@ -368,10 +406,6 @@ def _is_date(value: object) -> bool:
         return False
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
-
-
 def _rows(value: object, text: str, where: str) -> int | None:
     if value == "measure":
         return None
@@ -381,6 +415,28 @@ def _rows(value: object, text: str, where: str) -> int | None:
         f"{where}{_line_of(text, None, 'rows')}: give a public, approximate number of rows, "
         'rows = 10000, or rows = "measure" to buy a noisy count.'
     )
+
+
+def _unit(value: object) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    raise SchemaError(f'expected unit = "..." such as "one patient", got {value!r}.')
+
+
+def _ignore(value: object) -> tuple[str, ...]:
+    if isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return tuple(value)
+    raise SchemaError(f'expected ignore = ["...", ...], a list of column names; got {value!r}.')
+
+
+def _lifetime(value: object) -> Lifetime:
+    if not isinstance(value, dict):
+        raise SchemaError(f"expected a section [lifetime] with epsilon and delta, got {value!r}.")
+    known = ("epsilon", "delta", "filter")
+    for key in value:
+        if key not in known:
+            raise SchemaError(f"[lifetime]: unknown key '{key}'. Known: {', '.join(known)}.")
+    return Lifetime(**value)
 
 
 def _line_of(text: str, column: str | None, key: str) -> str:

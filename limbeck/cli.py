@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -32,6 +34,8 @@ app = typer.Typer(
 )
 console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+_INTERRUPTED = "Interrupted. What was paid for is kept, and the same command resumes it."
 
 DataPath = Annotated[
     Path, typer.Argument(help="CSV, Parquet, npz or idx file, or folder.", show_default=False)
@@ -76,7 +80,7 @@ def plan(
         _print_json(
             {
                 "charges": [c.facts() for c in made.charges],
-                "epsilon": made.cost.epsilon,
+                "epsilon": _finite(made.cost.epsilon),
                 "delta": delta,
             }
         )
@@ -85,7 +89,8 @@ def plan(
     for account in lk.Ledger().accounts():
         if account.dataset == dataset.schema.dataset:
             console.print(
-                f"Spent so far on '{account.dataset}': epsilon {account.spent:.4g} of {account.lifetime.epsilon:g}."
+                f"Spent so far on '{account.dataset}': epsilon {account.spent:.4g} of {account.lifetime.epsilon:g}.",
+                markup=False,
             )
 
 
@@ -140,8 +145,10 @@ def verify(
     """Recompute epsilon from the certificate alone and check every file's sum."""
     import limbeck as lk
 
+    from ._release import read_certificate
+
     found = lk.verify(release)
-    certificate = json.loads((release / "certificate.json").read_text())
+    certificate = read_certificate(release)
     stamp = certificate["not_releasable_because"]
     if as_json:
         _print_json(
@@ -160,10 +167,10 @@ def verify(
     )
     console.print(f"[green]Cross-check[/] PLD {found.pld:.6g}, RDP {found.rdp:.6g}")
     console.print(
-        f"[green]Protects[/]   {guarantee['unit_of_privacy']}; neighbours differ by {guarantee['neighbours']}"
+        f"[green]Protects[/]   {escape(guarantee['unit_of_privacy'])}; neighbours differ by {guarantee['neighbours']}"
     )
     for reason in stamp:
-        console.print(f"[yellow]Not for release:[/] {reason}")
+        console.print(f"[yellow]Not for release:[/] {escape(reason)}")
 
 
 @app.command()
@@ -178,8 +185,8 @@ def ledger(
         float | None, typer.Option("--delta", help="With --set: lifetime delta.")
     ] = None,
     filter_name: Annotated[
-        str, typer.Option("--filter", help="With --set: gdp, rdp or sum.")
-    ] = "gdp",
+        str | None, typer.Option("--filter", help="With --set: gdp, rdp or sum; else it stays.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what was ever spent, per data set, and what remains."""
@@ -189,19 +196,23 @@ def ledger(
     if set_dataset is not None:
         if epsilon is None or delta is None:
             raise LimbeckError("--set needs --epsilon and --delta: the new lifetime budget.")
-        book.set_lifetime(
-            set_dataset, lk.Lifetime(epsilon=epsilon, delta=delta, filter=filter_name)
+        held = [a.lifetime.filter for a in book.accounts() if a.dataset == set_dataset]
+        adding = filter_name or (held[0] if held else "gdp")
+        book.set_lifetime(set_dataset, lk.Lifetime(epsilon=epsilon, delta=delta, filter=adding))
+    elif epsilon is not None or delta is not None or filter_name is not None:
+        raise LimbeckError(
+            "--epsilon, --delta and --filter change a lifetime budget: say whose with --set."
         )
     accounts = book.accounts()
     if as_json:
         _print_json([_account_facts(a) for a in accounts])
         return
     if not accounts:
-        console.print(f"Nothing was spent yet. The ledger is {book.path}.")
+        console.print(f"Nothing was spent yet. The ledger is {book.path}.", markup=False)
     for account in accounts:
         life = account.lifetime
         console.print(
-            f"[bold]{account.dataset}[/]: epsilon {account.spent:.4g} spent, {account.remaining:.4g} "
+            f"[bold]{escape(account.dataset)}[/]: epsilon {account.spent:.4g} spent, {account.remaining:.4g} "
             f"remains of {life.epsilon:g} (delta {life.delta:g}, {life.filter})"
         )
         table = Table("started", "method", "epsilon", "delta", "state", box=None, pad_edge=False)
@@ -234,7 +245,7 @@ def data(
         datasets.about(name)  # an unknown name is the first thing to say
         raise LimbeckError(f"Say where to write it: limbeck data {name} --out {name}/")
     for path in datasets.write(name, out, force=force):
-        console.print(str(path))
+        console.print(str(path), markup=False)
 
 
 @app.command()
@@ -265,9 +276,12 @@ def demo(
                 f"First score: logistic regression trained on the release, tested on real rows: {told}"
             )
             if (served.path / "contact-sheet.png").exists():
-                console.print(f"Picture: {served.path / 'contact-sheet.png'}")
+                console.print(f"Picture: {served.path / 'contact-sheet.png'}", markup=False)
             console.print()
-    console.print(f"Next: limbeck verify {out / 'table'}, then `limbeck schema` on your own data.")
+    console.print(
+        f"Next: limbeck verify {out / 'table'}, then `limbeck schema` on your own data.",
+        markup=False,
+    )
 
 
 def main() -> NoReturn:
@@ -280,20 +294,45 @@ def main() -> NoReturn:
     except LimbeckError as error:
         _fail(str(error))
     except KeyboardInterrupt:
-        _fail("interrupted; what was paid for is kept, and the same command resumes it", 130)
+        _fail(_INTERRUPTED, 130)
     except BrokenPipeError:
         os._exit(0)
     except OSError as error:
         _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+    except sqlite3.Error as error:
+        from .privacy._ledger import default_path
+
+        _fail(
+            f"Cannot use the ledger {default_path()}: {error}. Nothing can be spent without it; "
+            "name another place in LIMBECK_LEDGER."
+        )
+    except OverflowError:
+        _fail("A number is too large to compute with. Use a smaller epsilon.")
     except MemoryError:
-        _fail("out of memory; use fewer features or a smaller batch")
+        _fail("Out of memory. Use fewer features, a smaller batch, or release fewer rows.")
     except Exception as error:
         if hasattr(error, "exit_code") and hasattr(error, "format_message"):
-            _fail(f"{error.format_message()} See `limbeck --help`.", error.exit_code)
+            _fail_usage(error)
         if type(error).__name__ == "Abort":
-            _fail("interrupted", 130)
+            if isinstance(error.__cause__, EOFError):
+                _fail("A file ended before it was complete. Get a whole copy of it.")
+            _fail(_INTERRUPTED, 130)
         raise
+    if code == 130:  # how some versions of typer tell of Ctrl-C
+        _fail(_INTERRUPTED, 130)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail_usage(error: Any) -> NoReturn:
+    """A command line that typer refuses: its words, and what came."""
+    message = error.format_message().strip().rstrip(".")
+    if not message:  # no command at all: the help was shown instead
+        sys.exit(error.exit_code)
+    options = getattr(getattr(error, "param", None), "opts", ())
+    came = [value for name, value in zip(sys.argv, sys.argv[1:], strict=False) if name in options]
+    got = f", got '{came[-1]}'" if came else ""
+    end = "" if message.endswith("?") else "."
+    _fail(f"{message}{got}{end} See `limbeck --help`.", error.exit_code)
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:
@@ -358,7 +397,7 @@ def _show_plan(made: Any) -> None:
     )
     for charge, share in zip(made.charges, made.shares, strict=True):
         table.add_row(
-            charge.name,
+            escape(charge.name),
             charge.mechanism,
             f"{share:.1%}",
             f"{charge.sensitivity:g}",
@@ -382,8 +421,8 @@ def _show_release(release: Any, out: Path) -> None:
     guarantee = release.certificate["guarantee"]
     rows = len(release.data.images) if hasattr(release.data, "images") else len(release.data)
     console.print(
-        f"[green]Released[/] {rows} {'images' if release.schema.image else 'rows'} to {out}: epsilon "
-        f"{guarantee['epsilon']}, delta {guarantee['delta']:g}, protecting {guarantee['unit_of_privacy']}."
+        f"[green]Released[/] {rows} {'images' if release.schema.image else 'rows'} to {escape(str(out))}: epsilon "
+        f"{guarantee['epsilon']}, delta {guarantee['delta']:g}, protecting {escape(guarantee['unit_of_privacy'])}."
     )
     total = sum(
         c["steps"] / c["noise_multiplier"] ** 2
@@ -397,10 +436,11 @@ def _show_release(release: Any, out: Path) -> None:
             else 0
         )
         console.print(
-            f"  {charge['name']}: {share:.0%} of the budget, noise {charge['noise_multiplier']:.3g} x sensitivity {charge['sensitivity']:g}"
+            f"  {charge['name']}: {share:.0%} of the budget, noise {charge['noise_multiplier']:.3g} x sensitivity {charge['sensitivity']:g}",
+            markup=False,
         )
     for reason in release.certificate["not_releasable_because"]:
-        console.print(f"[yellow]Not for release:[/] {reason}")
+        console.print(f"[yellow]Not for release:[/] {escape(reason)}")
 
 
 def _account_facts(account: Any) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import gzip
 import math
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,12 @@ from PIL import Image as Picture
 from PIL import UnidentifiedImageError
 
 from .._check import DataError
-from .._columns import Image, Raw, Values, canonical
+from .._columns import Image, Raw, Scalar, Values, canonical
 from .._schema import Schema
 
 CHUNK = 4096
 ENDINGS = {".png", ".jpg", ".jpeg"}
+_ARRAYS = ("images", "x", "labels", "y")
 
 
 class ArraySource:
@@ -34,6 +36,10 @@ class ArraySource:
             raise DataError(
                 f"{where}: expected numbers of shape (rows, height, width[, channels]), got "
                 f"{self._images.dtype} of shape {self._images.shape}."
+            )
+        if labels is not None and np.ndim(labels) != 1:
+            raise DataError(
+                f"{where}: expected one label per image, got labels of shape {np.shape(labels)}."
             )
         if labels is not None and len(labels) != len(self._images):
             raise DataError(
@@ -79,7 +85,7 @@ class ImageFolderSource:
         if schema.label and not self._classes & {canonical(v) for v in schema.label.values}:
             raise DataError(
                 f"{self.path}: none of its folders is named like a declared label value "
-                f"({', '.join(canonical(v) for v in schema.label.values[:5])}, ...)."
+                f"({_some(schema.label.values)})."
             )
 
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
@@ -95,9 +101,15 @@ class ImageFolderSource:
 def read_npz(path: Path) -> ArraySource:
     """Arrays `images` and `labels` (or `x` and `y`) of an npz file."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            found = {name: file[name] for name in ("images", "x", "labels", "y") if name in file}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        with open(path, "rb") as file:
+            opened = np.load(file, allow_pickle=False)
+            if isinstance(opened, np.ndarray):
+                raise DataError(f"Cannot read {path} as npz: it holds a single, nameless array.")
+            with opened:
+                found = {name: opened[name] for name in _ARRAYS if name in opened}
+    except DataError:
+        raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, struct.error) as error:
         raise DataError(f"Cannot read {path} as npz: {error}.") from None
     images = found.get("images", found.get("x"))
     if images is None:
@@ -118,6 +130,10 @@ def label_values(labels: np.ndarray) -> Values:
     return Values(codes.astype(np.int64), [canonical(v) for v in distinct.tolist()])
 
 
+def _some(values: Sequence[Scalar]) -> str:
+    return ", ".join([canonical(v) for v in values[:5]] + ["..."] * (len(values) > 5))
+
+
 def _image_of(schema: Schema, where: str) -> Image:
     if schema.image is None:
         raise DataError(f"{where} holds images, but the schema declares no image column.")
@@ -130,7 +146,8 @@ def _open(file: Path, image: Image) -> np.ndarray:
             size = picture.size
             pixels = np.asarray(picture.convert("L" if image.channels == 1 else "RGB"))
     except (UnidentifiedImageError, OSError, SyntaxError, Picture.DecompressionBombError) as error:
-        raise DataError(f"Cannot read the image {file}: {error}.") from None
+        reason = "it is no image" if isinstance(error, UnidentifiedImageError) else error
+        raise DataError(f"Cannot read the image {file}: {reason}.") from None
     if size != (image.width, image.height):
         raise DataError(
             f"{file} is {size[1]}x{size[0]} pixels (height x width); the schema declares "
@@ -143,10 +160,14 @@ def _idx(path: Path) -> np.ndarray:
     try:
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        if not raw:
+            raise DataError(f"{path} is empty: expected an idx file.")
         zero, kind, dimensions = struct.unpack(">HBB", raw[:4])
         shape = struct.unpack(f">{dimensions}I", raw[4 : 4 + 4 * dimensions])
         body = np.frombuffer(raw, np.uint8, offset=4 + 4 * dimensions)
-    except (OSError, EOFError, struct.error, ValueError) as error:
+    except DataError:
+        raise
+    except (OSError, EOFError, zlib.error, struct.error, ValueError) as error:
         raise DataError(f"Cannot read {path} as idx: {error}.") from None
     if zero != 0 or kind != 8 or body.size != math.prod(shape):
         raise DataError(f"{path} is not an idx file of bytes, or it is cut short.")

@@ -7,11 +7,16 @@ structure lacks (a column, readability as such) is refused before anything is sp
 
 from __future__ import annotations
 
+import codecs
 import csv
+import datetime
 import gzip
 import io
+import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import IO, cast
 
 import numpy as np
 import pandas as pd
@@ -19,13 +24,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.dataset as pa_dataset
+import pyarrow.parquet as pa_parquet
 
 from .._check import DataError
-from .._columns import Image, Raw, Values
+from .._columns import EPOCH, Image, Raw, Values
 from .._schema import Schema
 
 CHUNK = 1 << 16
 BLOCK_BYTES = 1 << 24
+HEADER_BYTES = 1 << 20
+NAMES_SHOWN = 20
 
 
 class CsvSource:
@@ -39,33 +47,40 @@ class CsvSource:
         check_columns(self.names, schema, str(self.path))
 
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
-        wanted = [c.name for c in schema.columns]
         try:
-            reader = pa_csv.open_csv(
-                self.path,
-                read_options=pa_csv.ReadOptions(
-                    column_names=self.names, skip_rows=1, block_size=BLOCK_BYTES
-                ),
-                parse_options=pa_csv.ParseOptions(
-                    delimiter=self.delimiter,
-                    newlines_in_values=True,
-                    invalid_row_handler=lambda row: "skip",
-                ),
-                convert_options=pa_csv.ConvertOptions(
-                    column_types={name: pa.binary() for name in wanted},
-                    include_columns=wanted,
-                    null_values=[""],
-                    strings_can_be_null=True,
-                    check_utf8=False,
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            if "Empty CSV" in str(error):  # a header and no rows at all
+            wanted = [c.name for c in schema.columns]
+            with closing(Utf8File(self.path)) as file, self._reader(file, wanted) as reader:
+                for batch in reader:
+                    yield raw_columns(batch, schema)
+        except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+            # A header and no rows at all, or not even the end of its line.
+            if "Empty CSV" in str(error) or "Could not skip" in str(error):
                 return
-            raise DataError(f"Cannot read {self.path}: {error}.") from None
-        with reader:
-            for batch in reader:
-                yield raw_columns(batch, schema)
+            reason = plain_reason(error)
+            if "straddling" in reason:
+                size = f"{BLOCK_BYTES >> 20} MB"
+                reason = f"a quote is never closed, or a line is longer than {size}"
+            raise DataError(f"Cannot read {self.path}: {reason}.") from None
+
+    def _reader(self, file: Utf8File, wanted: list[str]) -> pa_csv.CSVStreamingReader:
+        return pa_csv.open_csv(
+            pa.PythonFile(file, mode="r"),
+            read_options=pa_csv.ReadOptions(
+                column_names=self.names, skip_rows=1, block_size=BLOCK_BYTES
+            ),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=lambda row: "skip",
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types={name: pa.binary() for name in wanted},
+                include_columns=wanted,
+                null_values=[""],
+                strings_can_be_null=True,
+                check_utf8=False,
+            ),
+        )
 
 
 class ParquetSource:
@@ -76,15 +91,20 @@ class ParquetSource:
         try:
             self._dataset = pa_dataset.dataset(str(path), format="parquet")
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"Cannot read {path} as Parquet: {error}.") from None
+            if "duplicate field names" in str(error) and path.is_file():
+                check_names(pa_parquet.read_schema(path).names, str(path))
+            raise DataError(f"Cannot read {path} as Parquet: {plain_reason(error)}.") from None
 
     def check(self, schema: Schema) -> None:
         check_columns(self._dataset.schema.names, schema, str(self.path))
 
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
         names = [c.name for c in schema.columns]
-        for batch in self._dataset.to_batches(columns=names, batch_size=CHUNK):
-            yield raw_columns(batch, schema)
+        try:
+            for batch in self._dataset.to_batches(columns=names, batch_size=CHUNK):
+                yield raw_columns(batch, schema)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"Cannot read {self.path} as Parquet: {plain_reason(error)}.") from None
 
 
 class FrameSource:
@@ -102,44 +122,105 @@ class FrameSource:
             yield raw_columns(batch, schema)
 
 
+def open_bytes(path: Path) -> IO[bytes]:
+    """A file's bytes, unpacked where they are gzipped, whatever the file is called."""
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return cast(IO[bytes], gzip.open(path, "rb")) if packed else open(path, "rb")
+
+
+class Utf8File:
+    """A file's bytes with replacement characters for whatever is no UTF-8.
+
+    Arrow skips a line with too few fields only if it can decode it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = open_bytes(path)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._ready = b""
+        self._ended = False
+
+    def read(self, size: int = -1) -> bytes:
+        while not self._ended and (size < 0 or not self._ready):
+            raw = self._file.read(size)
+            self._ended = not raw
+            self._ready += self._decoder.decode(raw, final=self._ended).encode()
+        size = len(self._ready) if size < 0 else size
+        given, self._ready = self._ready[:size], self._ready[size:]
+        return given
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def close(self) -> None:
+        self._file.close()
+
+
 def csv_header(path: Path) -> tuple[list[str], str]:
     """Column names and delimiter, from the first line alone."""
     try:
-        with open(path, "rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        raw = gzip.open(path, "rb") if packed else open(path, "rb")  # noqa: SIM115
-        with raw, io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="") as text:
-            line = text.readline(1 << 20)
+        with (
+            open_bytes(path) as raw,
+            io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="") as text,
+        ):
+            line = text.readline(HEADER_BYTES)
     except FileNotFoundError:
         raise DataError(f"No file at {path}.") from None
-    except (OSError, EOFError) as error:
-        raise DataError(f"Cannot read {path}: {error}.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"Cannot read {path}: {plain_reason(error)}.") from None
     if not line.strip():
         raise DataError(f"{path} is empty: expected a line of column names.")
     delimiter = max(",;\t|", key=line.count)
-    names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter))]
-    twice = {n for n in names if names.count(n) > 1}
-    if twice:
-        raise DataError(f"{path} has two columns named '{sorted(twice)[0]}'. Rename one.")
+    try:
+        names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter))]
+    except csv.Error as error:
+        raise DataError(f"{path} does not begin with a line of column names: {error}.") from None
+    check_names(names, str(path))
     return names, delimiter
+
+
+def check_names(names: list[str], where: str) -> None:
+    """No two columns may have the same name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"{where} has two columns named '{shown(name)}'. Rename one.")
+        seen.add(name)
+
+
+def shown(text: str) -> str:
+    """A name from a file as it can be printed: short, on one line, no control characters."""
+    clean = "".join(c if c.isprintable() else "?" for c in text)
+    return clean if len(clean) <= 60 else clean[:57] + "..."
+
+
+def plain_reason(error: BaseException) -> str:
+    """A reader's own words, on one line, without the path that is named already."""
+    text = getattr(error, "strerror", None) or str(error)
+    return " ".join(text.rsplit("': ", 1)[-1].split()).rstrip(". ")
 
 
 def check_columns(names: list[str], schema: Schema, where: str) -> None:
     """Every declared column must be there, and no other unless the schema ignores it."""
     if schema.image:
         raise DataError(f"{where} is a table, but the schema declares an image.")
+    check_names(names, where)
     declared = [c.name for c in schema.columns]
     for name in declared:
         if name not in names:
+            listed = [shown(n) for n in names[:NAMES_SHOWN]] + ["..."] * (len(names) > NAMES_SHOWN)
             raise DataError(
                 f"{where} has no column '{name}', which the schema declares. It has: "
-                f"{', '.join(names)}."
+                f"{', '.join(listed)}."
             )
     extra = [n for n in names if n not in declared and n not in schema.ignore]
     if extra:
+        name = shown(extra[0])
         raise DataError(
-            f"{where} has a column '{extra[0]}' that the schema does not declare. Declare it, or "
-            f'leave it out with ignore = ["{extra[0]}"].'
+            f"{where} has a column '{name}' that the schema does not declare. Declare it, or "
+            f'leave it out with ignore = ["{name}"].'
         )
 
 
@@ -193,15 +274,30 @@ def numbers(array: pa.Array) -> np.ndarray:
 def days(array: pa.Array) -> np.ndarray:
     """Days since 1970 as float64, NaN for whatever is no date."""
     array = _plain(array)
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        try:
+            return numbers(pc.cast(pc.cast(array, pa.date32(), safe=False), pa.int32()))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            pass
+    # Text by text: how one row is written must not change how another is read.
+    coded = values(array)
+    table = np.asarray([*map(_day, coded.distinct), np.nan])
+    return table[coded.codes]
+
+
+def _day(text: str) -> float:
     try:
-        plain = pc.cast(array, pa.date32(), safe=False)
-        return numbers(pc.cast(plain, pa.int32()))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        texts = pd.Series(_texts(array), dtype=object)
-        stamps = pd.to_datetime(texts, errors="coerce", format="ISO8601", utc=True)
-        # Whole days, whatever unit pandas chose; NaT becomes NaN.
-        since = (stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-        return np.floor(since.to_numpy(np.float64))
+        moment = datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        try:
+            stamp = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
+            moment = datetime.datetime(int(stamp.year), int(stamp.month), int(stamp.day))
+        except (ValueError, TypeError, OverflowError):  # no date, or before the year 1
+            return np.nan
+    if moment.tzinfo is not None:
+        with suppress(OverflowError):  # on the first or the last day there is
+            moment = moment.astimezone(datetime.UTC)
+    return float((moment.date() - EPOCH).days)
 
 
 def values(array: pa.Array) -> Values:
@@ -220,6 +316,10 @@ def values(array: pa.Array) -> Values:
 def _plain(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.DictionaryArray):
         array = array.dictionary_decode()
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    if pa.types.is_large_binary(array.type):
+        return array.view(pa.large_string())
     return array.view(pa.string()) if pa.types.is_binary(array.type) else array
 
 
@@ -238,7 +338,9 @@ def _texts(array: pa.Array) -> list[str | None]:
 
     if pa.types.is_string(array.type):
         array = array.view(pa.binary())
-    items = array.to_pylist()
+    elif pa.types.is_large_string(array.type):
+        array = array.view(pa.large_binary())
+    items = map(_item, array) if pa.types.is_temporal(array.type) else array.to_pylist()
     return [
         None
         if v is None
@@ -247,3 +349,10 @@ def _texts(array: pa.Array) -> list[str | None]:
         else canonical(v)
         for v in items
     ]
+
+
+def _item(scalar: pa.Scalar) -> object:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):  # a moment that Python has no name for
+        return None

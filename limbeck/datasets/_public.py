@@ -77,9 +77,9 @@ def write(name: str, out: str | Path, force: bool = False) -> list[Path]:
     """
     out = Path(out)
     if out.exists() and not out.is_dir():
-        raise ReleaseError(f"{out} is not a folder.")
+        raise ReleaseError(f"{out} is not a folder. Choose another place.")
     if out.is_dir() and any(out.iterdir()) and not force:
-        raise ReleaseError(f"{out} is not empty. Choose another folder, or force the writing.")
+        raise ReleaseError(f"{out} is not empty. Choose another folder, or pass --force.")
     data = load(name)
     draft = out.absolute().parent / f".{out.absolute().name}-{uuid.uuid4().hex[:8]}"
     try:
@@ -95,7 +95,7 @@ def write(name: str, out: str | Path, force: bool = False) -> list[Path]:
         else:
             draft.rename(out)
     except OSError as error:
-        raise ReleaseError(f"Cannot write {out}: {error}.") from None
+        raise ReleaseError(f"Cannot write {out}: {error.strerror or error}.") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return [out / file for file in files]

@@ -39,12 +39,9 @@ class Fourier(eqx.Module):
         positive(features=size)
         positive(**{f"length_scales[{i}]": s for i, s in enumerate(length_scales)})
         half = size // 2
-        if size % 2 or half % len(length_scales):
-            raise LimbeckError(
-                f"Expected features to be a multiple of {2 * len(length_scales)} (a sine and a "
-                f"cosine per length scale), got {size}."
-            )
-        widths = jnp.repeat(jnp.asarray(length_scales), half // len(length_scales))
+        if size % 2:
+            raise LimbeckError(f"Expected an even number of features (sines and cosines), got {size}.")
+        widths = jnp.resize(jnp.asarray(length_scales, jnp.float32), half)
         weights = jnp.ones(slots) if slot_weights is None else jnp.asarray(slot_weights)
         self.frequencies = weights[:, None] * jax.random.normal(key, (slots, half)) / widths
         self.norm_bound = 1.0

@@ -74,8 +74,9 @@ class DPMERF(AbstractMeanEmbedding):
 def default_length_scales(schema: Schema) -> tuple[float, ...]:
     """Length scales from the declaration alone: a distance that two rows may well have."""
     if schema.image:
-        # Half of all pixels differing by a half: for 28 x 28, about the papers' 10 to 11.
-        return (float(np.sqrt(schema.slots * 0.15)),)
+        # Two images far apart (for 28 x 28 about the paper's 10 to 11), and nearer ones.
+        wide = float(np.sqrt(schema.slots * 0.15))
+        return wide / 4, wide / 2, wide
     categories = sum(isinstance(c, Category) for c in schema.inputs)
     numbers = len(schema.inputs) - categories
     # Two rows that differ in half their categories, and in numbers by a quarter of the range.

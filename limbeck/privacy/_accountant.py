@@ -216,15 +216,16 @@ def _multiplier(request: Charge, mu_squared: float) -> float:
 
 def _search(epsilon_of: Callable[[float], float], target: float) -> float:
     """Smallest noise factor, to four digits and never below, whose epsilon is within the target."""
-    low, high = 0.0, 1.0
+    low = high = 1.0
     while epsilon_of(high) > target:
         low, high = high, high * 2
         if high > 1e6:
             raise LimbeckError("No amount of noise meets this budget; the fixed charges exceed it.")
+    while low == high or epsilon_of(low) <= target:
+        low, high = low / 2, low
+        if low < 1e-3:
+            return high  # fixed charges alone: there is no noise to choose
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
-        if middle > 0 and epsilon_of(middle) <= target:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if epsilon_of(middle) <= target else (middle, high)
     return high

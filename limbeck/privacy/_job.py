@@ -51,8 +51,10 @@ class Job:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder; what it holds stays for a resumed run."""
+        """Let go of the folder; what it holds stays for a resumed run, an empty one goes."""
         if self._lock >= 0:
+            if self.secret() is None:
+                shutil.rmtree(self.folder, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
 
@@ -97,7 +99,6 @@ class Job:
     def erase(self) -> None:
         """The result is stored: nothing of the job remains."""
         self.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
         self.close()
 
     def _read(self, name: str) -> str | None:

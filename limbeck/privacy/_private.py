@@ -216,20 +216,21 @@ class Private:
                 index = np.minimum(index, len(inner) - 2)
                 return np.where(np.isnan(cells), -1, index)
 
-            counts = np.maximum(self.histogram(f"{name}/{zoom}", len(inner) - 1, assign), 0)
-            shares = np.cumsum(counts) / max(counts.sum(), 1.0)
+            counts = self.histogram(f"{name}/{zoom}", len(inner) - 1, assign)
+            # Counts that noise alone may well produce are taken for none (its scale is public).
+            counts[counts < 3.5 * self._planned[f"{name}/{zoom}"].noise] = 0.0
+            shares = np.cumsum(counts) / max(counts.sum(), 1e-9)
             low = int(np.searchsorted(shares, quantile))
             high = min(int(np.searchsorted(shares, 1 - quantile)), len(counts) - 1)
-            low = min(low, high)
+            low, high = (low, high) if counts.any() else (0, len(counts) - 1)
             bottom, top = inner[low], inner[high + 1]
             fine = [np.linspace(inner[i], inner[i + 1], 33) for i in sorted({low, high})]
             edges = np.unique(np.concatenate([[0.0], *fine, [1.0]]))
         outer_low, outer_high = column.range
-        span = outer_high - outer_low
-        found = outer_low + bottom * span, outer_low + top * span
+        found = [outer_low + float(at) * (outer_high - outer_low) for at in (bottom, top)]
         if column.integer:
-            found = math.floor(found[0]), math.ceil(found[1])
-        return max(found[0], outer_low), min(max(found[1], found[0]), outer_high)
+            found = [math.floor(found[0]), math.ceil(found[1])]
+        return max(found[0], outer_low), min(found[1], outer_high)
 
     def frequent(self, name: str, column: Category) -> tuple[str, ...]:
         """Values of a column whose noisy counts pass a threshold, and a catch-all for the rest.

@@ -1,0 +1,22 @@
+"""Fixtures. Every test has a ledger of its own and a fixed day."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+# Two test processes share two cores: one thread each is faster than four fighting.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+)
+
+
+@pytest.fixture(autouse=True)
+def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test touches the user's ledger, and certificates bear a fixed date."""
+    folder = tmp_path_factory.mktemp("ledger")
+    monkeypatch.setenv("LIMBECK_LEDGER", str(folder / "ledger.sqlite"))
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    return folder

@@ -1,0 +1,90 @@
+"""Small data sets and settings that many tests share."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import limbeck as lk
+from limbeck.privacy import Charge, Noise, Private, calibrate
+
+TINY = {"features": 24, "steps": 2, "batch": 12, "hidden": (6,), "code": 3}
+"""Settings under which a mean-embedding method runs in a moment."""
+
+
+def table_schema(**changes: object) -> lk.Schema:
+    settings: dict[str, object] = {
+        "dataset": "people",
+        "rows": 200,
+        "unit": "one person",
+        "columns": (
+            lk.Numeric(name="age", integer=True, min=0, max=100, missing=True),
+            lk.Numeric(name="income", min=-10.0, max=1000.0),
+            lk.Category(name="town", values=("north", "south", "east"), missing=True),
+            lk.Category(name="smoker", values=(False, True), boolean=True),
+            lk.Date(name="seen", min=datetime.date(2000, 1, 1), max=datetime.date(2020, 12, 31)),
+            lk.Category(name="ill", values=("no", "yes", "unsure"), label=True),
+        ),
+    }
+    return lk.Schema(**(settings | changes))  # type: ignore[arg-type]
+
+
+def table_rows(count: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 100, count).astype(float)
+    age[rng.random(count) < 0.1] = np.nan
+    days = pd.to_datetime("2000-01-01") + pd.to_timedelta(rng.integers(0, 7000, count), "D")
+    return pd.DataFrame(
+        {
+            "age": age,
+            "income": rng.normal(300, 200, count),
+            "town": rng.choice(["north", "south", "east", "?"], count),
+            "smoker": rng.random(count) < 0.3,
+            "seen": pd.Series(days).dt.strftime("%Y-%m-%d"),
+            "ill": rng.choice(["no", "yes"], count, p=[0.8, 0.2]),
+        }
+    )
+
+
+def image_schema(size: int = 8, channels: int = 1) -> lk.Schema:
+    return lk.Schema(
+        dataset="pictures",
+        rows=100,
+        columns=(
+            lk.Image(height=size, width=size, channels=channels),
+            lk.Category(name="label", values=(0, 1, 2), label=True),
+        ),
+    )
+
+
+def image_rows(count: int, seed: int = 0, size: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, 256, (count, size, size, 1)).astype(np.uint8)
+    return images, rng.integers(0, 2, count)
+
+
+def ask(
+    data: lk.Dataset,
+    *charges: Charge,
+    epsilon: float = 1.0,
+    noise: Noise | None = None,
+    adjacency: str = "add-remove",
+) -> Private:
+    """A `Private` whose charges share a budget evenly."""
+    budget = lk.Budget(epsilon, 1e-5, adjacency)
+    planned = calibrate(charges, [1.0] * len(charges), budget)
+    return Private(data, planned, budget, noise or Noise.from_seed(0))
+
+
+def folder_bytes(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder by its relative name."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in files}
+
+
+def certificate(folder: Path) -> dict[str, object]:
+    return json.loads((folder / "certificate.json").read_text())

@@ -1,0 +1,85 @@
+"""The laws every method keeps. A new method joins by adding one row to `CASES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from helpers import TINY, folder_bytes, image_rows, image_schema, table_rows, table_schema
+
+import limbeck as lk
+from limbeck.methods import AbstractMethod
+from limbeck.privacy import Noise
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method on a kind of data: how to make rows, and rows as unlike them as can be."""
+
+    name: str
+    method: AbstractMethod
+    schema: lk.Schema
+    rows: Callable[[], object]
+    other: Callable[[], object]
+
+    def dataset(self, rows: object) -> lk.Dataset:
+        return lk.read(rows, self.schema)
+
+
+def _unlike_table() -> pd.DataFrame:
+    rows = table_rows(31, seed=9)
+    rows["ill"] = "unsure"
+    rows["income"] = np.nan
+    rows["town"] = "nowhere"
+    return rows
+
+
+def _unlike_images() -> tuple[np.ndarray, np.ndarray]:
+    images, labels = image_rows(13, seed=9)
+    return 255 - images, np.full_like(labels, 2)
+
+
+def _table(name: str, method: AbstractMethod, **schema: object) -> Case:
+    return Case(name, method, table_schema(**schema), lambda: table_rows(150), _unlike_table)
+
+
+def _images(name: str, method: AbstractMethod) -> Case:
+    return Case(name, method, image_schema(), lambda: image_rows(60), _unlike_images)
+
+
+def _estimating() -> Case:
+    columns = table_schema().columns
+    estimated = (
+        lk.Numeric(name="income", outer=(-1e6, 1e6)),
+        lk.Category(name="town", most=10),
+    )
+    named = {c.name: c for c in estimated}
+    return _table(
+        "dp-merf, bounds and values estimated",
+        lk.DPMERF(**TINY),
+        columns=tuple(named.get(c.name, c) for c in columns),
+    )
+
+
+CASES = [
+    _table("dp-merf, table", lk.DPMERF(**TINY)),
+    _table("dp-merf, table, rows measured", lk.DPMERF(**TINY), rows=None),
+    _images("dp-merf, images", lk.DPMERF(**TINY)),
+    _estimating(),
+]
+
+
+def release_in_law_mode(case: Case, rows: object, folder: Path) -> dict[str, bytes]:
+    """A release that must hold nothing of the rows: they are multiplied by zero inside `Private`."""
+    lk.distill(
+        case.dataset(rows),
+        case.method,
+        lk.Budget(1.0, 1e-5),
+        out=folder,
+        noise=Noise.from_seed(5, law=True),
+        ledger=lk.Ledger(folder.parent / f"{folder.name}.sqlite"),
+    )
+    return folder_bytes(folder)

@@ -1,0 +1,116 @@
+"""Charges, epsilons, calibration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from limbeck import Budget, LimbeckError
+from limbeck.privacy import Charge, calibrate, cost, gaussian_epsilon, mu_for
+
+ONE = Charge(name="one", sensitivity=1.0, coordinates=1)
+
+
+def test_budget_refuses_nonsense() -> None:
+    for bad in ({"epsilon": 0}, {"epsilon": 1, "delta": 0}, {"epsilon": 1, "delta": 1}):
+        with pytest.raises(LimbeckError):
+            Budget(**bad)
+    with pytest.raises(LimbeckError, match="1/rows"):
+        Budget(1.0, 1e-3).check_rows(5000)
+    Budget(1.0, 1e-5).check_rows(5000)
+
+
+@pytest.mark.parametrize(("epsilon", "sigma"), [(1.0, 3.7306), (10.0, 0.49989)])
+def test_known_noise_for_one_gaussian(epsilon: float, sigma: float) -> None:
+    [charge] = calibrate([ONE], [1.0], Budget(epsilon))
+    assert charge.noise_multiplier == pytest.approx(sigma, rel=2e-5)
+
+
+@pytest.mark.parametrize("count", [2, 7, 50])
+def test_equal_measurements_cost_the_root_of_their_number(count: int) -> None:
+    charges = calibrate([ONE] * count, [1.0] * count, Budget(1.0))
+    single = 1 / mu_for(1.0, 1e-5)
+    assert charges[0].noise_multiplier == pytest.approx(single * math.sqrt(count), rel=1e-9)
+    assert cost(charges, Budget(1.0)).epsilon == pytest.approx(1.0, abs=1e-9)
+
+
+def test_shares_divide_the_squared_mu() -> None:
+    rare, rich = calibrate([ONE, ONE], [0.1, 0.9], Budget(1.0))
+    assert (rare.noise_multiplier / rich.noise_multiplier) ** 2 == pytest.approx(9.0)
+
+
+def test_three_accountants_agree() -> None:
+    for epsilon in (0.1, 1.0, 10.0):
+        found = cost(calibrate([ONE], [1.0], Budget(epsilon)), Budget(epsilon))
+        assert found.exact == pytest.approx(epsilon, rel=1e-9)
+        assert found.pld == pytest.approx(epsilon, rel=1e-3)
+        assert found.pld * 0.999 < found.rdp < 1.25 * found.pld
+
+
+def test_sampled_gradients_are_priced_by_pld_and_stay_within_budget() -> None:
+    steps = Charge(
+        name="gradients",
+        mechanism="gaussian",
+        sensitivity=1.0,
+        coordinates=10,
+        sampling=0.02,
+        steps=200,
+    )
+    budget = Budget(1.0)
+    charges = calibrate([steps, ONE], [0.9, 0.1], budget)
+    found = cost(charges, budget)
+    assert found.exact is None
+    assert 0.99 < found.epsilon <= 1.0
+    assert found.pld < found.rdp < 1.25 * found.pld
+    # Sampling amplifies: without it the same noise would cost far more.
+    assert cost([replace(charges[0], sampling=None), charges[1]], budget).epsilon > 3
+
+
+def test_charged_steps_matter() -> None:
+    """P15, P19: one step more than charged costs more than claimed."""
+    [charge] = calibrate([replace(ONE, steps=100)], [1.0], Budget(1.0))
+    assert cost([replace(charge, steps=101)], Budget(1.0)).epsilon > 1.0
+
+
+def test_discrete_laplace_is_pure() -> None:
+    charge = Charge(
+        name="ratio",
+        mechanism="discrete laplace",
+        sensitivity=1.0,
+        coordinates=2,
+        noise_multiplier=100.0,
+    )
+    found = cost([charge], Budget(1.0))
+    assert found.epsilon == pytest.approx(0.01, rel=2e-2) and found.epsilon <= 0.01
+    both = calibrate([charge, ONE], [1.0, 1.0], Budget(1.0))
+    assert both[0] == charge and 0.99 < cost(both, Budget(1.0)).epsilon <= 1.0
+
+
+def test_slack_and_thresholds_are_taken_from_delta() -> None:
+    wide = replace(ONE, coordinates=6_000_000)
+    for epsilon in (1.0, 10.0):
+        budget = Budget(epsilon)
+        found = cost(calibrate([wide], [1.0], budget), budget)
+        assert 0 < found.slack < 1e-3 * budget.delta
+    cut = replace(ONE, threshold_delta=5e-6)
+    [charge] = calibrate([cut], [1.0], Budget(1.0))
+    assert charge.noise_multiplier == pytest.approx(1 / mu_for(1.0, 5e-6), rel=1e-6)
+    with pytest.raises(LimbeckError, match="larger delta"):
+        calibrate([replace(ONE, threshold_delta=1e-5)], [1.0], Budget(1.0))
+
+
+def test_infinite_epsilon_means_no_noise() -> None:
+    charges = calibrate([ONE], [1.0], Budget(math.inf))
+    assert charges[0].noise == 0 and math.isinf(cost(charges, Budget(math.inf)).epsilon)
+
+
+def test_gaussian_curve_is_monotone_and_inverts() -> None:
+    mus = np.geomspace(1e-3, 20, 30)
+    epsilons = [gaussian_epsilon(m, 1e-6) for m in mus]
+    assert all(a <= b for a, b in zip(epsilons, epsilons[1:], strict=False))
+    for mu, epsilon in zip(mus[10:], epsilons[10:], strict=True):
+        if epsilon > 0:
+            assert mu_for(epsilon, 1e-6) == pytest.approx(mu, rel=1e-6)

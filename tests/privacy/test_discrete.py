@@ -1,0 +1,133 @@
+"""The discrete samplers against exact probabilities, against OpenDP, and their slack bound."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from limbeck.privacy import Noise
+from limbeck.privacy import _discrete as discrete
+
+
+@pytest.fixture(scope="module")
+def draws() -> np.ndarray:
+    return discrete.discrete_gaussian(Noise.from_seed(11).stream("draws"), 2_000_000)
+
+
+def test_coarse_cells_have_the_exact_probabilities(draws: np.ndarray) -> None:
+    """Sums of exp(-x^2 / 2 s^2) over cells of the lattice, against counts, by chi squared."""
+    edges = np.concatenate([[-np.inf], np.linspace(-3.5, 3.5, 57), [np.inf]])
+    counts = np.histogram(draws / discrete.SIGMA, edges)[0]
+    # The lattice is so fine that the sum over a cell is the integral to 1e-14.
+    expected = np.diff(stats.norm.cdf(edges)) * len(draws)
+    assert stats.chisquare(counts, expected).pvalue > 1e-4
+
+
+def test_fine_bits_are_uniform(draws: np.ndarray) -> None:
+    for shift in (0, 8, 14):
+        counts = np.bincount((draws >> shift) & 255, minlength=256)
+        assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_signs_are_even_and_independent_of_size(draws: np.ndarray) -> None:
+    wide = np.abs(draws) > discrete.SIGMA
+    for part in (draws[wide], draws[~wide]):
+        assert abs((part > 0).mean() - 0.5) < 5 / math.sqrt(len(part))
+
+
+def test_agrees_with_opendp(draws: np.ndarray) -> None:
+    opendp = pytest.importorskip("opendp.prelude")
+    opendp.enable_features("contrib")
+    space = (
+        opendp.vector_domain(opendp.atom_domain(T=int), size=20_000),
+        opendp.l2_distance(T=float),
+    )
+    theirs = opendp.m.make_gaussian(*space, scale=float(discrete.SIGMA))([0] * 20_000)
+    assert stats.ks_2samp(draws[:200_000], np.asarray(theirs)).pvalue > 1e-4
+
+
+def test_tables_are_exact_to_128_bits() -> None:
+    """Every group's last and middle entry against exp() in 60-digit arithmetic."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        for (_, size, digits), (high, low) in zip(
+            discrete._GROUPS, discrete._coin_tables(), strict=True
+        ):
+            for value in (1, size // 2, size - 1):
+                stored = mpmath.mpf((int(high[value]) << 64) + int(low[value])) / 2**128
+                error = mpmath.exp(-mpmath.mpf(value) / 2**digits) - stored
+                assert abs(error) < mpmath.mpf(2) ** -126
+
+
+def test_levels_have_the_probabilities_of_a_half_gaussian() -> None:
+    high, low = discrete._level_table()
+    steps = np.array([(int(h) << 64) + int(v) for h, v in zip(high, low, strict=True)], object)
+    got = np.diff(np.concatenate([[0], steps])).astype(float) / 2.0**128
+    weights = np.exp(-(np.arange(14) ** 2) / 2)
+    assert np.allclose(got, (weights / weights.sum())[:13], rtol=1e-9)
+
+
+def test_ties_use_the_low_word() -> None:
+    """A comparison that 64 bits cannot decide is decided by the next 64."""
+
+    class Fixed:
+        def __init__(self, *words: int) -> None:
+            self.left = list(words)
+
+        def words(self, count: int) -> np.ndarray:
+            return np.array([self.left.pop(0) for _ in range(count)], np.uint64)
+
+    word = np.array([7], np.uint64)
+    low = np.array([5], np.uint64)
+    assert discrete._less(Fixed(4), word, word, low).tolist() == [True]
+    assert discrete._less(Fixed(5), word, word, low).tolist() == [False]
+    highs, lows = np.array([3, 7], np.uint64), np.array([0, 5], np.uint64)
+    assert discrete._rank(Fixed(4), word, highs, lows).tolist() == [1]
+    assert discrete._rank(Fixed(5), word, highs, lows).tolist() == [2]
+
+
+@pytest.mark.parametrize("sigma", [2, 4, 8, 16, 64])
+def test_slack_bounds_the_true_distance(sigma: int) -> None:
+    """Total variation of discrete and rounded Gaussian, computed, is below the formula for d = 1,
+    and by tensorising the divergence below it for many coordinates too."""
+    x = np.arange(-14 * sigma, 14 * sigma + 1)
+    exact = np.exp(-(x**2) / (2 * sigma**2))
+    exact /= exact.sum()
+    upper = np.where(x < 0, x + 0.5, -(x - 0.5)) / sigma
+    lower = np.where(x < 0, x - 0.5, -(x + 0.5)) / sigma
+    rounded = stats.norm.cdf(upper) - stats.norm.cdf(lower)
+    rounded[x == 0] = 2 * stats.norm.cdf(0.5 / sigma) - 1
+    bound = 1 / (24 * sigma**2)
+    assert 0.5 * np.abs(exact - rounded).sum() < bound
+    mass = exact > 1e-300
+    divergence = (exact[mass] * np.log(exact[mass] / rounded[mass])).sum()
+    for coordinates in (1, 100, 10**6):
+        assert math.sqrt(coordinates * divergence / 2) < math.sqrt(coordinates) * bound
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(7, 2)])
+def test_discrete_laplace_has_the_exact_probabilities(scale: Fraction) -> None:
+    count = 20_000
+    drawn = discrete.discrete_laplace(Noise.from_seed(3).stream("laplace"), scale, count)
+    decay = math.exp(-1 / scale)
+    top = 3 + int(3 * scale)
+    x = np.arange(-top, top + 1)
+    chances = (1 - decay) / (1 + decay) * decay ** np.abs(x)
+    counts = np.array([(drawn == v).sum() for v in x])
+    kept = chances * count > 5
+    observed = np.append(counts[kept], count - counts[kept].sum())
+    expected = np.append(chances[kept], 1 - chances[kept].sum()) * count
+    assert stats.chisquare(observed, expected).pvalue > 1e-4
+
+
+def test_six_million_draws_are_quick() -> None:
+    """A guard against a slow sampler, far above the second it takes; benchmarks/ has figures."""
+    import time
+
+    start = time.perf_counter()
+    discrete.discrete_gaussian(Noise.from_seed(0).stream("speed"), 6_000_000)
+    assert time.perf_counter() - start < 30

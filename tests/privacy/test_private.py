@@ -1,0 +1,418 @@
+"""The privacy boundary: sensitivity by brute force, plans kept, nothing decided by one row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import ask, image_rows, image_schema, table_rows, table_schema
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import limbeck as lk
+from limbeck.features import Fourier
+from limbeck.privacy import Charge, Noise, Private, calibrate
+from limbeck.privacy._sum import GridSum, clip_rows
+
+NOISE = 3.7
+
+
+class Wild:
+    """A feature map that lies about its norm, for rows of any kind."""
+
+    size = 5
+    norm_bound = 1.0
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        return 50.0 * rows[:, :5] - 7.0
+
+
+def _sum_charge(size: int, classes: int, bound: float = 1.0) -> Charge:
+    return Charge(name="sum", sensitivity=bound, coordinates=size * classes)
+
+
+def _exact(data: lk.Dataset, features: object, size: int, bound: float = 1.0) -> np.ndarray:
+    """The sum before noise: with the same frozen noise, only the data can move the answer."""
+    private = ask(data, _sum_charge(size, len(data.schema.classes), bound))
+    return private.sum("sum", features)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bound", [1.0, 0.2])
+@pytest.mark.parametrize("kind", ["honest", "lying"])
+def test_no_neighbour_moves_a_sum_beyond_its_sensitivity(kind: str, bound: float) -> None:
+    """P9, P13, P14: brute force over every row that can be removed, noise frozen."""
+    schema = table_schema()
+    rows = table_rows(25, seed=3)
+    rows.loc[0, "income"] = 1e12
+    features = (
+        Wild()
+        if kind == "lying"
+        else Fourier(slots=schema.slots, size=8, length_scales=(1.0,), key=jax.random.key(0))
+    )
+    whole = _exact(lk.read(rows, schema), features, features.size, bound)
+    moves = []
+    for i in range(len(rows)):
+        without = _exact(lk.read(rows.drop(index=i), schema), features, features.size, bound)
+        moves.append(np.linalg.norm(whole - without))
+    assert max(moves) <= bound * (1 + 1e-12)
+    assert max(moves) > 0.9 * bound  # the bound is used, not hidden behind zeros
+
+
+def test_replacing_one_moves_a_sum_by_at_most_the_doubled_sensitivity() -> None:
+    schema, rows = table_schema(), table_rows(20)
+    features = Fourier(slots=schema.slots, size=8, length_scales=(1.0,), key=jax.random.key(0))
+    planned = lk.plan(lk.DPMERF(features=8, steps=1), schema, lk.Budget(1.0, 1e-5, "replace-one"))
+    charge = planned.charges[1]
+    assert charge.sensitivity == 2.0
+    one = Private(lk.read(rows, schema), planned.charges, planned.budget, Noise.from_seed(0))
+    changed = rows.copy()
+    changed.iloc[0] = table_rows(1, seed=77).iloc[0]
+    two = Private(lk.read(changed, schema), planned.charges, planned.budget, Noise.from_seed(0))
+    moved = one.sum(charge.name, features) - two.sum(charge.name, features)
+    assert 0 < np.linalg.norm(moved) <= 2.0
+
+
+def test_a_class_only_sees_its_own_rows() -> None:
+    """P9: a record enters the sum of one class, never of all."""
+    schema, rows = table_schema(), table_rows(40)
+    features = Fourier(slots=schema.slots, size=8, length_scales=(1.0,), key=jax.random.key(0))
+    whole = _exact(lk.read(rows, schema), features, 8)
+    gone = rows[rows["ill"] != "yes"]
+    without = _exact(lk.read(gone, schema), features, 8)
+    assert np.array_equal(whole[[0, 2]], without[[0, 2]])
+    assert not np.allclose(whole[1], without[1])
+
+
+def test_sums_do_not_depend_on_order_or_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema, rows = table_schema(), table_rows(300)
+    features = Fourier(slots=schema.slots, size=16, length_scales=(1.0,), key=jax.random.key(0))
+    one = _exact(lk.read(rows, schema), features, 16)
+    monkeypatch.setattr("limbeck.privacy._private.CHUNK_BYTES", 4096)
+    two = _exact(lk.read(rows.sample(frac=1, random_state=1), schema), features, 16)
+    # Features may differ in their last float32 bit with the shape; the sums of integers do not.
+    assert np.allclose(one, two, atol=1e-4)
+
+
+def test_partial_sums_merge_exactly() -> None:
+    grid = GridSum(bound=1.0, noise=NOISE, groups=2, size=3)
+    rng = np.random.default_rng(0)
+    rows, groups = rng.normal(size=(90, 3)), rng.integers(-1, 2, 90)
+    whole = grid.accumulate(rows, groups)
+    parts = [grid.accumulate(rows[i::4], groups[i::4]) for i in range(4)]
+    merged = grid.zero()
+    for part in reversed(parts):
+        merged = grid.merge(merged, part)
+    assert np.array_equal(whole, merged) and whole.dtype == np.int64
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.floats(width=64, allow_nan=True, allow_infinity=True), min_size=4, max_size=4),
+    st.floats(1e-6, 1e6),
+    st.sampled_from([0.5, 3.73, 60.0]),
+)
+def test_any_contribution_stays_within_the_bound(
+    values: list[float], bound: float, multiplier: float
+) -> None:
+    """P23: huge, tiny, not a number: after clipping and rounding the norm is at most the bound."""
+    grid = GridSum(bound=bound, noise=multiplier * bound, groups=1, size=4)
+    whole = grid.accumulate(np.array([values]), np.array([0])).astype(object)
+    square = sum(int(v) ** 2 for v in whole[0])
+    assert math.isqrt(square) * grid.grid <= bound
+    if not np.isfinite(values).all():
+        assert square == 0
+
+
+def test_noise_has_its_deviation_and_its_grid() -> None:
+    grid = GridSum(bound=1.0, noise=NOISE, groups=1, size=200_000)
+    drawn = grid.finalise(grid.zero(), Noise.from_seed(1).stream("x"))
+    assert np.std(drawn) == pytest.approx(NOISE, rel=0.01)
+    assert np.array_equal(np.rint(drawn / grid.grid) * grid.grid, drawn)
+
+
+def test_too_many_features_for_the_grid_is_a_clear_error() -> None:
+    grid = GridSum(bound=1.0, noise=1e6, groups=1, size=2000)
+    with pytest.raises(lk.LimbeckError, match="too many"):
+        grid.accumulate(np.zeros((1, 2000)), np.zeros(1))
+
+
+def test_noise_zero_gives_the_plain_sum() -> None:
+    schema, rows = table_schema(), table_rows(50)
+    features = Fourier(slots=schema.slots, size=8, length_scales=(1.0,), key=jax.random.key(0))
+    data = lk.read(rows, schema)
+    got = ask(data, _sum_charge(8, 3), epsilon=math.inf).sum("sum", features)
+    held = data._encoded()
+    phi = np.asarray(features(schema.expand(held.cells)))
+    plain = np.stack([phi[held.labels == c].sum(axis=0) for c in range(3)])
+    assert np.allclose(got, plain, atol=1e-4)
+
+
+# ---- plans are kept --------------------------------------------------------------------------
+
+
+def test_only_planned_questions_and_only_once() -> None:
+    private = ask(
+        lk.read(table_rows(9), table_schema()), Charge(name="n", sensitivity=1.0, coordinates=3)
+    )
+    with pytest.raises(RuntimeError, match="not planned"):
+        private.histogram("other", 3)
+    private.histogram("n", 3)
+    with pytest.raises(RuntimeError, match="already"):
+        private.histogram("n", 3)
+
+
+def test_more_coordinates_than_planned_are_refused() -> None:
+    private = ask(lk.read(table_rows(9), table_schema()), _sum_charge(4, 3))
+    with pytest.raises(RuntimeError, match="coordinates"):
+        private.sum("sum", Wild())
+
+
+def test_rows_are_only_had_at_infinite_epsilon() -> None:
+    data = lk.read(table_rows(9), table_schema())
+    with pytest.raises(lk.LimbeckError, match="infinity"):
+        ask(data, _sum_charge(5, 3)).raw()
+    assert len(ask(data, _sum_charge(5, 3), epsilon=math.inf).raw()) == 9
+
+
+def test_nothing_of_the_rows_shows_in_a_repr() -> None:
+    data = lk.read(table_rows(987), table_schema())
+    data._encoded()
+    private = ask(data, _sum_charge(5, 3))
+    assert "987" not in repr(data) + repr(private)
+
+
+# ---- histograms ------------------------------------------------------------------------------
+
+
+def test_histograms_count() -> None:
+    rows = table_rows(4000)
+    private = ask(
+        lk.read(rows, table_schema()),
+        Charge(name="n", sensitivity=1.0, coordinates=3),
+        epsilon=10.0,
+    )
+    counts = private.histogram("n", 3)
+    truth = [(rows["ill"] == v).sum() for v in ("no", "yes", "unsure")]
+    assert np.abs(counts - truth).max() < 5
+
+
+def test_laplace_histograms_count_in_whole_numbers() -> None:
+    rows = table_rows(4000)
+    charge = Charge(
+        name="n", mechanism="discrete laplace", sensitivity=1.0, coordinates=3, noise_multiplier=2.0
+    )
+    counts = ask(lk.read(rows, table_schema()), charge).histogram("n", 3)
+    assert np.array_equal(counts, np.rint(counts))
+    assert abs(counts[0] - (rows["ill"] == "no").sum()) < 60
+
+
+# ---- sampled gradients -----------------------------------------------------------------------
+
+
+def _gradient_charge(steps: int = 4, sampling: float = 0.2, size: int = 10) -> Charge:
+    return Charge(
+        name="gradient",
+        mechanism="gaussian",
+        sensitivity=1.0,
+        coordinates=size,
+        sampling=sampling,
+        steps=steps,
+    )
+
+
+def _loss(parameters: jax.Array, slots: jax.Array, label: jax.Array) -> jax.Array:
+    return (jnp.dot(parameters, slots[:10]) - label) ** 2
+
+
+def test_gradients_run_as_many_steps_as_charged_with_fresh_noise_and_batches() -> None:
+    """P3, P15, P19: charged steps are executed steps; no two share noise."""
+    data = lk.read(table_rows(300), table_schema())
+    private = ask(data, _gradient_charge())
+    oracle = private.gradients("gradient", _loss, rows=200)
+    answers = [oracle(np.zeros(10, np.float32)) for _ in range(4)]
+    assert len({a.tobytes() for a in answers}) == 4
+    with pytest.raises(RuntimeError, match="already"):
+        oracle(np.zeros(10, np.float32))
+    assert private.executed() == list(private._planned.values())
+
+
+@pytest.mark.parametrize("declared", [1, 200, 5000])
+def test_gradient_sums_are_those_of_the_batch_whatever_its_declared_size(declared: int) -> None:
+    """Overflowing batches come in pieces, none is cut; noise frozen, the sum is the clipped one."""
+    data = lk.read(table_rows(300), table_schema())
+    answers = []
+    for size in (declared, 300):
+        private = ask(data, _gradient_charge(steps=1, sampling=0.5))
+        answers.append(private.gradients("gradient", _loss, rows=size)(np.ones(10, np.float32)))
+    assert np.allclose(*answers, atol=1e-5)
+
+
+def test_gradients_of_no_rows_are_noise() -> None:
+    private = ask(lk.read(table_rows(0), table_schema()), _gradient_charge(steps=1))
+    answer = private.gradients("gradient", _loss, rows=200)(np.zeros(10, np.float32))
+    assert np.isfinite(answer).all()
+
+
+def test_no_neighbour_moves_a_gradient_beyond_the_clip() -> None:
+    """One row more, its coin thrown last: batches and noise of the others stay as they were."""
+    rows = table_rows(60)
+    moves = []
+    for bad in (np.nan, 1e30, 5.0):
+        more = pd.concat([rows, rows.iloc[:1].assign(income=bad)], ignore_index=True)
+        pair = []
+        for frame in (rows, more):
+            private = ask(lk.read(frame, table_schema()), _gradient_charge(steps=1, sampling=0.999))
+            pair.append(private.gradients("gradient", _loss, rows=60)(np.full(10, 9.0, np.float32)))
+        moves.append(np.linalg.norm(pair[1] - pair[0]))
+    assert max(moves) <= 1.0 + 1e-9 and max(moves) > 0.9
+
+
+def test_poisson_is_refused_under_replacement() -> None:
+    class Sampled(lk.DPMERF):
+        def requests(self, schema: lk.Schema) -> list:
+            first, second = super().requests(schema)
+            return [first, replace(second, charge=_gradient_charge())]
+
+    with pytest.raises(lk.LimbeckError, match="add/remove"):
+        lk.plan(Sampled(), table_schema(), lk.Budget(1.0, 1e-5, "replace-one"))
+
+
+def test_poisson_batches_are_independent_coins() -> None:
+    """P4, P15, P18: inclusion is Bernoulli per row and pairwise uncorrelated across steps."""
+    from limbeck.privacy._sampling import PoissonBatches
+
+    batches, noise = PoissonBatches(0.3, 50), Noise.from_seed(0)
+    inclusion = np.zeros((2000, 50))
+    for step in range(2000):
+        for piece in batches.draw(noise.stream(f"{step}"), 50):
+            assert len(piece) <= batches.shape
+            inclusion[step, piece] += 1
+    assert set(np.unique(inclusion)) <= {0.0, 1.0}
+    assert np.abs(inclusion.mean(axis=0) - 0.3).max() < 0.06
+    correlation = np.corrcoef(inclusion.T) - np.eye(50)
+    assert np.abs(correlation).max() < 0.12
+    assert inclusion.sum(axis=1).std() == pytest.approx(math.sqrt(50 * 0.3 * 0.7), rel=0.1)
+
+
+# ---- estimated bounds and values -------------------------------------------------------------
+
+
+def _estimating_schema(**income: object) -> lk.Schema:
+    columns = {c.name: c for c in table_schema().columns}
+    columns["income"] = lk.Numeric(name="income", outer=(-1e6, 1e6), **income)
+    columns["town"] = lk.Category(name="town", most=3)
+    return replace(table_schema(), columns=tuple(columns.values()), rows=20_000)
+
+
+def test_bounds_and_values_are_estimated_within_the_budget() -> None:
+    schema = _estimating_schema()
+    rows = table_rows(20_000)
+    rows.loc[0, "town"] = "a secret hamlet"
+    planned = lk.plan(lk.DPMERF(features=8, steps=1), schema, lk.Budget(1.0))
+    names = [c.name for c in planned.charges]
+    assert names[:4] == [f"bounds of income/{i}" for i in range(3)] + ["values of town"]
+    assert planned.cost.threshold > 0 and planned.cost.epsilon == pytest.approx(1.0)
+    settled = Private(lk.read(rows, schema), planned.charges, planned.budget, Noise()).estimate()
+    income, town = settled.columns[1], settled.columns[2]
+    low, high = np.quantile(rows["income"], [0.005, 0.995])
+    assert abs(income.min - low) < 150 and abs(income.max - high) < 150
+    assert set(town.values) <= {"north", "south", "east", "?", "(other)"}
+    assert "(other)" in town.values and len(town.values) == 4
+    assert not settled.estimated
+
+
+def test_a_value_of_one_row_is_hardly_ever_published() -> None:
+    """The threshold keeps a singleton out with probability 1 - threshold_delta."""
+    schema = _estimating_schema()
+    rows = table_rows(300)
+    rows["town"] = [f"hamlet {i}" for i in range(len(rows))]
+    charge = Charge(name="values", sensitivity=1.0, coordinates=2, threshold_delta=1e-6)
+    data = lk.read(rows, schema)
+    for seed in range(5):
+        private = ask(data, charge, noise=Noise.from_seed(seed))
+        assert private.frequent("values", schema.columns[2]) == ("(other)",)  # type: ignore[arg-type]
+
+
+def test_a_threshold_delta_is_what_it_says() -> None:
+    """With a large threshold_delta singletons do pass about that often: the test above can fail."""
+    schema = _estimating_schema()
+    schema = replace(schema, columns=(lk.Category(name="town", most=10_000),))
+    rows = pd.DataFrame({"town": [f"hamlet {i}" for i in range(5000)]})
+    charge = Charge(
+        name="values", sensitivity=1.0, coordinates=2, threshold_delta=0.05, noise_multiplier=5.0
+    )
+    private = Private(lk.read(rows, schema), [charge], lk.Budget(1.0), Noise.from_seed(0))
+    passed = len(private.frequent("values", schema.columns[0])) - 1  # type: ignore[arg-type]
+    assert abs(passed / 5000 - 0.05) < 0.012
+
+
+# ---- features --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scales", [(1.0,), (0.5, 4.0)])
+def test_fourier_features_have_norm_one_and_their_kernel(scales: tuple[float, ...]) -> None:
+    phi = Fourier(slots=6, size=40_000, length_scales=scales, key=jax.random.key(1))
+    x = np.random.default_rng(0).normal(size=(7, 6)).astype(np.float32)
+    features = np.asarray(phi(x), np.float64)
+    assert np.allclose(np.linalg.norm(features, axis=1), 1.0, atol=1e-5)
+    squared = ((x[:, None] - x[None]) ** 2).sum(axis=2)
+    kernel = np.mean([np.exp(-squared / (2 * s * s)) for s in scales], axis=0)
+    assert np.abs(features @ features.T - kernel).max() < 0.03
+
+
+def test_a_feature_sees_one_row_at_a_time() -> None:
+    phi = Fourier(slots=6, size=32, length_scales=(1.0,), key=jax.random.key(1))
+    x = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32)
+    alone = np.concatenate([np.asarray(phi(x[i : i + 1])) for i in range(50)])
+    assert np.allclose(np.asarray(phi(x)), alone, atol=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=2, max_size=2),
+    st.text(max_size=5),
+)
+def test_norm_bounds_hold_for_anything_a_row_may_contain(numbers: list[float], town: str) -> None:
+    schema = table_schema()
+    rows = table_rows(1)
+    rows.loc[0, "age"], rows.loc[0, "income"] = numbers
+    rows["town"] = [town]
+    slots = schema.expand(lk.read(rows, schema)._encoded().cells)
+    assert slots.min() >= 0 and slots.max() <= 1
+    phi = Fourier(slots=schema.slots, size=64, length_scales=(0.01, 100.0), key=jax.random.key(0))
+    norms = np.linalg.norm(np.asarray(phi(slots), np.float64), axis=1)
+    assert (norms <= phi.norm_bound * (1 + 1e-5)).all()
+
+
+def test_pixels_of_any_kind_expand_to_the_unit_range() -> None:
+    image = image_schema().image
+    wild = np.array([[np.nan, np.inf, -np.inf, 1e30] + [3.0] * 60])
+    slots = image.expand(wild)
+    assert slots.min() >= 0 and slots.max() <= 1
+    pixels, _ = image_rows(5)
+    assert np.array_equal(image.decode(image.expand(image.encode(pixels))), pixels)
+
+
+def test_clipping_shortens_and_keeps_direction() -> None:
+    rows = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+    clipped = clip_rows(rows, 1.0, 1.0)
+    assert np.allclose(clipped, [[0.6, 0.8], [0.3, 0.4], [0.0, 0.0]], atol=1e-6)
+    assert np.linalg.norm(clipped, axis=1).max() <= 1.0
+
+
+def test_calibrated_noise_reaches_the_answer() -> None:
+    """The noise in an answer is the certificate's: multiplier times sensitivity."""
+    data = lk.read(table_rows(0), table_schema())
+    charge = Charge(name="sum", sensitivity=0.5, coordinates=3 * 20_000)
+    [planned] = calibrate([charge], [1.0], lk.Budget(1.0))
+    features = Fourier(
+        slots=table_schema().slots, size=20_000, length_scales=(1.0,), key=jax.random.key(0)
+    )
+    answer = ask(data, charge).sum("sum", features)
+    assert np.std(answer) == pytest.approx(planned.noise, rel=0.02)
+    assert planned.noise == pytest.approx(3.7306 * 0.5, rel=1e-4)

@@ -1,0 +1,313 @@
+"""The documentation is true: its code and commands run, its links lead somewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import io
+import json
+import re
+import runpy
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonschema
+import pytest
+
+import limbeck
+from limbeck._recipe import Recipe
+from limbeck.cli import main
+from limbeck.methods import METHODS, AbstractMethod
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = [README, *sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+SCHEMA = Path(limbeck.__file__).parent / "certificate.schema.json"
+
+QUICK = """\
+method = "dp-merf"
+rows = 40
+[settings]
+features = 20
+steps = 2
+batch = 8
+hidden = [4]
+"""
+"""Stands in for the default settings wherever a page says `--method dp-merf`: saves a minute."""
+
+
+# ---- blocks of code and commands ----------------------------------------------------------------
+
+
+def blocks(page: Path) -> Iterator[tuple[str, str]]:
+    """The fenced blocks of a page: language and content, in order."""
+    yield from re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def python_blocks() -> list[Any]:
+    found = [
+        pytest.param(text, id=f"{page.relative_to(ROOT)}-{number}")
+        for page in dict.fromkeys(PAGES)
+        for number, (language, text) in enumerate(blocks(page))
+        if language == "python"
+    ]
+    assert len(found) >= 2, "README.md and docs/extend.md should each have a Python block"
+    return found
+
+
+@pytest.mark.parametrize("text", python_blocks())
+def test_python_blocks_run(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LIMBECK_LEDGER", str(tmp_path / "ledger.sqlite"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (tmp_path / "block.py").write_text(text)
+    runpy.run_path(str(tmp_path / "block.py"), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/first-release.md", "docs/choose-a-method.md"])
+def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LIMBECK_LEDGER", str(tmp_path / "book" / "ledger.sqlite"))
+    (tmp_path / "quick.toml").write_text(QUICK)
+    for language, text in blocks(ROOT / name):
+        titled = re.match(r"# file: (\S+)\n", text)
+        if language == "toml" and titled:
+            (tmp_path / titled[1]).write_text(text)
+            (Recipe if "method = " in text else limbeck.Schema).load(tmp_path / titled[1])
+        if language == "console":
+            for command, shown in commands(text):
+                run(command, shown, monkeypatch)
+
+
+def commands(text: str) -> list[tuple[str, str]]:
+    """Each `$ command` of a console block with the output shown below it."""
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
+    assert not parts[0].strip(), "a console block begins with `$ `"
+    return [(part.partition("\n")[0], part.partition("\n")[2].strip()) for part in parts[1:]]
+
+
+def run(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command must do what the page shows: succeed, or fail with the error it shows."""
+    if not command.startswith("limbeck "):
+        subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)
+        return
+    call, _, target = command.partition(" > ")
+    call = call.replace("--method dp-merf", "--recipe quick.toml")
+    monkeypatch.setattr("sys.argv", shlex.split(call))
+    out, errors = io.StringIO(), io.StringIO()
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(errors),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    if target:
+        Path(target).write_text(out.getvalue())
+    if shown.startswith("limbeck: error:"):
+        assert ended.value.code == 2, f"`{command}` should fail"
+        assert errors.getvalue().startswith(shown.removesuffix(" ..."))
+    else:
+        assert ended.value.code == 0, f"`{command}` failed: {errors.getvalue()}"
+        assert out.getvalue().strip(), f"`{command}` says nothing"
+
+
+# ---- pages --------------------------------------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 _-]", "", t.lower()).replace(" ", "-") for t in titles}
+
+
+@pytest.mark.parametrize("page", dict.fromkeys(PAGES), ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = page.parent / file if file else page
+        assert target.exists(), f"{page.name} links to {link}, which is not there"
+        if anchor:
+            assert anchor in anchors(target), f"{page.name} links to {link}: no such heading"
+
+
+def test_readme_has_the_commands_of_the_makefile() -> None:
+    plain = [line for language, text in blocks(README) if not language for line in text.split("\n")]
+    makefile = (ROOT / "Makefile").read_text()
+    for target in ("demo", "test"):
+        assert f"make {target}" in plain
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_contributing_is_short() -> None:
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 45
+
+
+def test_every_bug_of_the_list_has_a_test_that_exists() -> None:
+    lines = re.findall(r"^\| P(\d+) \|.*`(\S+?)::(\S+?)` \|$", page_of_bugs(), re.MULTILINE)
+    assert [int(number) for number, *_ in lines] == list(range(1, 24))
+    for number, file, test in lines:
+        path = ROOT / file
+        assert path.exists(), f"P{number}: there is no {file}"
+        assert f"def {test}(" in path.read_text(), f"P{number}: {file} has no {test}"
+
+
+def page_of_bugs() -> str:
+    return (ROOT / "docs" / "privacy-bugs.md").read_text()
+
+
+# ---- docstrings ---------------------------------------------------------------------------------
+
+
+def public() -> list[str]:
+    return [name for name in vars(limbeck) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", public())
+def test_public_names_have_docstrings(name: str) -> None:
+    thing = getattr(limbeck, name)
+    if inspect.isclass(thing) or inspect.isfunction(thing) or isinstance(thing, ModuleType):
+        assert (thing.__doc__ or "").strip(), f"limbeck.{name} has no docstring"
+        # A dataclass without one gets its signature as a docstring.
+        assert not thing.__doc__.startswith(f"{name}("), f"limbeck.{name} has no docstring"
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
+def test_methods_say_what_they_measure(method: type[AbstractMethod]) -> None:
+    assert "\n    Privacy:\n" in (method.__doc__ or "")
+    text = (ROOT / "docs" / "choose-a-method.md").read_text()
+    assert method.name in text
+    for setting in method().settings():
+        assert f"| `{setting}` |" in text, f"choose-a-method.md does not explain {setting}"
+
+
+# ---- the certificate ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A real one, of a small table with every kind of column, some of them estimated."""
+    import datetime
+
+    import pandas as pd
+
+    folder = tmp_path_factory.mktemp("certificate")
+    schema = limbeck.Schema(
+        dataset="all kinds",
+        columns=(
+            limbeck.Numeric(name="height", outer=(0.0, 3.0), missing=True),
+            limbeck.Numeric(name="age", integer=True, min=0, max=99),
+            limbeck.Date(name="seen", min=datetime.date(2000, 1, 1), max=datetime.date(2020, 1, 1)),
+            limbeck.Category(name="town", most=5),
+            limbeck.Category(name="smoker", values=(False, True), boolean=True, missing=True),
+            limbeck.Category(name="ill", values=("no", "yes"), label=True),
+        ),
+    )
+    row = {"height": 1.7, "age": 30, "seen": "2010-05-05", "town": "north", "smoker": True}
+    rows = pd.DataFrame([row | {"ill": "no"}, row | {"ill": "yes"}] * 100)
+    return made(rows, schema, folder)
+
+
+def made(rows: object, schema: limbeck.Schema, folder: Path) -> dict[str, Any]:
+    release = limbeck.distill(
+        limbeck.read(rows, schema),
+        limbeck.DPMERF(features=20, steps=2, batch=8, hidden=(4,)),
+        limbeck.Budget(epsilon=1.0, delta=1e-5),
+        rows=10,
+        ledger=limbeck.Ledger(folder / "ledger.sqlite"),
+    )
+    release.save(folder / "release")
+    return json.loads((folder / "release" / "certificate.json").read_text())
+
+
+def validator() -> jsonschema.Draft202012Validator:
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_schema_fits_a_table(certificate: dict[str, Any]) -> None:
+    validator().validate(certificate)
+    assert certificate["data"]["estimated_columns"] == ["height", "town"]
+
+
+def test_schema_fits_images(tmp_path: Path) -> None:
+    import numpy as np
+
+    schema = limbeck.Schema(
+        dataset="pictures",
+        rows=20,
+        columns=(
+            limbeck.Image(height=8, width=8),
+            limbeck.Category(name="label", values=(0, 1), label=True),
+        ),
+    )
+    pixels = np.zeros((20, 8, 8), np.uint8)
+    validator().validate(made((pixels, np.arange(20) % 2), schema, tmp_path))
+
+
+def _change(certificate: dict[str, Any], path: tuple[str | int, ...], value: object) -> None:
+    *way, last = path
+    place: Any = certificate
+    for step in way:
+        place = place[step]
+    place[last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("surprise",), 1),
+        (("version",), 2),
+        (("guarantee", "epsilon"), -1),
+        (("guarantee", "epsilon"), "infinity"),
+        (("guarantee", "delta"), 1.5),
+        (("guarantee", "adjacency"), "vague"),
+        (("charges",), []),
+        (("charges", 0, "mechanism"), "magic"),
+        (("charges", 0, "noise_multiplier"), -3.0),
+        (("charges", 0, "steps"), 0),
+        (("charges", 0, "sampling"), 2.0),
+        (("charges", 0, "extra"), 1),
+        (("noise", "seeded"), True),
+        (("releasable",), False),
+        (("data", "schema_sha256"), "abc"),
+        (("data", "schema", "column", 0, "values"), ["a"]),
+        (("data", "schema", "column", 1, "min"), "estimate"),
+    ],
+    ids=lambda v: "/".join(map(str, v)) if isinstance(v, tuple) else str(v),
+)
+def test_schema_refuses(
+    certificate: dict[str, Any], path: tuple[str | int, ...], value: object
+) -> None:
+    changed = copy.deepcopy(certificate)
+    _change(changed, path, value)
+    assert not validator().is_valid(changed)
+
+
+def _fields(schema: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every described field of a JSON schema; the branches of conditions repeat them."""
+    for key, field in schema.get("properties", {}).items():
+        yield f"{name}/{key}", field
+        yield from _fields(field, f"{name}/{key}")
+    for key, part in schema.get("$defs", {}).items():
+        yield from _fields(part, f"{name}/{key}")
+
+
+def test_every_field_of_the_certificate_is_explained() -> None:
+    page = (ROOT / "docs" / "certificate.md").read_text()
+    fields = list(_fields(json.loads(SCHEMA.read_text())))
+    assert len(fields) > 60
+    for name, field in fields:
+        assert field.get("description"), f"{name} has no description in {SCHEMA.name}"
+        assert f"`{name.rsplit('/', 1)[-1]}`" in page, f"docs/certificate.md lacks {name}"

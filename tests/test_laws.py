@@ -1,0 +1,189 @@
+"""The conformance suite: each law, for every method in `laws.CASES`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import folder_bytes
+from laws import CASES, Case, release_in_law_mode
+
+import limbeck as lk
+from limbeck._release import draw
+from limbeck.methods import METHODS
+from limbeck.privacy import Noise, Private
+
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+
+
+def test_every_method_is_under_the_laws() -> None:
+    assert {c.method.name for c in CASES} == set(METHODS)
+
+
+@each_case
+def test_infinite_noise_hides_everything(case: Case, tmp_path: Path) -> None:
+    """Two data sets that differ in all rows, in number and in class balance: the same bytes."""
+    one = release_in_law_mode(case, case.rows(), tmp_path / "one")
+    two = release_in_law_mode(case, case.other(), tmp_path / "two")
+    assert one.keys() == two.keys()
+    assert [name for name in one if one[name] != two[name]] == []
+
+
+@each_case
+def test_law_mode_is_not_the_real_thing(case: Case, tmp_path: Path) -> None:
+    """The law above can fail: without law mode the two releases do differ."""
+    made = []
+    for name, rows in (("one", case.rows()), ("two", case.other())):
+        ledger = lk.Ledger(tmp_path / f"{name}.sqlite")
+        release = lk.distill(
+            case.dataset(rows),
+            case.method,
+            lk.Budget(1.0),
+            seed=5,
+            out=tmp_path / name,
+            ledger=ledger,
+        )
+        assert "seeded" in release.certificate["not_releasable_because"][0]
+        made.append(folder_bytes(tmp_path / name))
+    assert made[0]["measurements.npz"] != made[1]["measurements.npz"]
+
+
+@each_case
+def test_charged_is_executed(case: Case) -> None:
+    release = lk.distill(case.dataset(case.rows()), case.method, lk.Budget(1.0), seed=1)
+    planned = lk.plan(case.method, case.schema, lk.Budget(1.0))
+    assert release.certificate["charges"] == [c.facts() for c in planned.charges]
+
+
+@each_case
+def test_an_unexecuted_charge_is_an_error(case: Case) -> None:
+    planned = lk.plan(case.method, case.schema, lk.Budget(1.0))
+    private = Private(
+        case.dataset(case.rows()), planned.charges, planned.budget, Noise.from_seed(0)
+    )
+    with pytest.raises(RuntimeError, match="planned"):
+        private.executed()
+
+
+@each_case
+def test_released_values_are_declared_ones(case: Case) -> None:
+    release = lk.distill(case.dataset(case.rows()), case.method, lk.Budget(1.0), seed=2)
+    if isinstance(release.data, lk.Images):
+        assert release.data.images.dtype == np.uint8
+        assert set(release.data.labels.tolist()) <= set(case.schema.classes)
+        return
+    assert list(release.data.columns) == [c.name for c in case.schema.columns]
+    again = lk.read(release.data, release.schema)._encoded()
+    assert (again.labels >= 0).all()
+    for i, column in enumerate(release.schema.inputs):
+        if isinstance(column, lk.Category):
+            assert (again.cells[:, i] >= 0).all()
+        elif not column.missing:
+            values = release.data[column.name]
+            assert not values.isna().any()
+
+
+@each_case
+def test_infinite_epsilon_walks_the_same_road_without_noise(case: Case) -> None:
+    """Noise zero recovers the exact sums: twice the same, and close to plain arithmetic."""
+    budget = lk.Budget(float("inf"))
+    with pytest.raises(lk.LimbeckError, match="non-private"):
+        lk.distill(case.dataset(case.rows()), case.method, budget)
+    one, two = (
+        lk.distill(case.dataset(case.rows()), case.method, budget, seed=s, non_private=True)
+        for s in (1, 2)
+    )
+    assert one.certificate["guarantee"]["epsilon"] == "infinity"
+    assert not one.certificate["releasable"]
+    labels = case.dataset(case.rows())._encoded().labels
+    counts = np.bincount(labels[labels >= 0], minlength=len(case.schema.classes))
+    for release in (one, two):
+        assert np.allclose(release.measurements["class counts"], counts, atol=1e-3)
+
+
+@each_case
+@pytest.mark.parametrize("count", [0, 1])
+def test_hardly_any_rows_still_give_a_release(case: Case, count: int, tmp_path: Path) -> None:
+    rows = case.rows()
+    few = (
+        rows.iloc[:count] if isinstance(rows, pd.DataFrame) else (rows[0][:count], rows[1][:count])
+    )
+    lk.distill(case.dataset(few), case.method, lk.Budget(1.0), out=tmp_path / "release")
+    assert lk.verify(tmp_path / "release").epsilon <= 1.0 + 1e-6
+
+
+@each_case
+def test_strange_rows_still_give_a_release(case: Case, tmp_path: Path) -> None:
+    rows = case.rows()
+    if isinstance(rows, pd.DataFrame):
+        rows["income"] = [np.nan, np.inf, -np.inf, 1e300] + [7.0] * (len(rows) - 4)
+        rows["age"] = 50.0
+        rows["town"] = None
+        rows["ill"] = "no"
+    else:
+        images = rows[0].astype(np.float64)
+        images[0], images[1] = np.nan, np.inf
+        rows = images, np.zeros_like(rows[1])
+    lk.distill(case.dataset(rows), case.method, lk.Budget(1.0), out=tmp_path / "release")
+    assert lk.verify(tmp_path / "release").epsilon <= 1.0 + 1e-6
+
+
+@each_case
+def test_release_survives_saving_and_loading(case: Case, tmp_path: Path) -> None:
+    made = lk.distill(case.dataset(case.rows()), case.method, lk.Budget(1.0), seed=3)
+    made.save(tmp_path / "release")
+    read = lk.Release.load(tmp_path / "release")
+    for release in (made, read):
+        drawn = release.sample(17, seed=4)
+        assert len(drawn.images if isinstance(drawn, lk.Images) else drawn) == 17
+    one, two = made.sample(40, seed=1), read.sample(40, seed=1)
+    if isinstance(one, lk.Images):
+        assert np.array_equal(one.images, two.images) and np.array_equal(one.labels, two.labels)
+        assert np.array_equal(made.data.images, read.data.images)
+    else:
+        pd.testing.assert_frame_equal(one, two)
+        assert len(made.data) == len(read.data)
+
+
+@each_case
+def test_a_drawn_row_does_not_depend_on_its_neighbours(case: Case) -> None:
+    """Generators have no batch statistics left once they are released."""
+    made = lk.distill(case.dataset(case.rows()), case.method, lk.Budget(1.0), seed=3)
+    rng = np.random.default_rng(0)
+    codes = rng.standard_normal((9, made.generator.code)).astype(np.float32)
+    labels = np.arange(9) % len(case.schema.classes)
+    together = np.asarray(made.generator(codes, labels))
+    alone = np.concatenate(
+        [np.asarray(made.generator(codes[i : i + 1], labels[i : i + 1])) for i in range(9)]
+    )
+    assert np.allclose(together, alone, atol=1e-5)
+
+
+def test_a_canary_is_nowhere_in_the_release(tmp_path: Path) -> None:
+    """A row's own bytes, as text or as numbers, are in no released file."""
+    case = CASES[0]
+    rows = case.rows()
+    rows.loc[:, "town"] = "canary-7319"
+    rows.loc[:, "income"] = 613.8675309
+    release = lk.distill(case.dataset(rows), case.method, lk.Budget(1.0), out=tmp_path / "release")
+    needles = [b"canary-7319", b"613.8675309", np.float64(613.8675309).tobytes()]
+    cell = case.schema.inputs[1].encode(np.array([613.8675309]))
+    needles.append(cell.astype(np.float32).tobytes())
+    for name, content in folder_bytes(tmp_path / "release").items():
+        assert not any(needle in content for needle in needles), name
+    assert release.certificate["releasable"]
+
+
+def test_every_declared_category_is_reachable() -> None:
+    """Even those that no row holds: the generator's softmax gives each some weight."""
+    case = CASES[0]
+    release = lk.distill(case.dataset(case.rows()), case.method, lk.Budget(1.0), seed=0)
+    weights = np.full(len(case.schema.classes), 1 / len(case.schema.classes))
+    drawn = draw(case.schema, release.generator, weights, 20_000, seed=0)
+    for column in case.schema.columns:
+        if isinstance(column, lk.Category):
+            seen = set(drawn[column.name].dropna().unique().tolist())
+            assert seen == set(column.values), column.name
+            assert not column.missing or drawn[column.name].isna().any()
