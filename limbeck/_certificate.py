@@ -54,7 +54,14 @@ RDP_CEILING = 1.25
 
 
 def make_certificate(
-    plan: Plan, charges: Sequence[Charge], schema: Schema, *, seeded: bool, law: bool, source: str
+    plan: Plan,
+    charges: Sequence[Charge],
+    schema: Schema,
+    *,
+    seeded: bool,
+    law: bool,
+    source: str,
+    public_seed: int,
 ) -> dict[str, Any]:
     """The certificate of a run whose charges were all carried out.
 
@@ -65,6 +72,7 @@ def make_certificate(
         seeded: Whether the noise can be reproduced from a seed.
         law: Whether the data were multiplied by zero (a test).
         source: Where the settings came from.
+        public_seed: Of the features and the post-processing; with it they can be drawn again.
     """
     found = cost(charges, plan.budget)
     reasons = []
@@ -102,6 +110,7 @@ def make_certificate(
             "name": plan.method.name,
             "settings": plan.method.settings(),
             "settings_source": source,
+            "public_seed": public_seed,
         },
         "trust_model": TRUST_MODEL,
         "assumptions": list(ASSUMPTIONS),

@@ -117,7 +117,8 @@ def _make(
     progress: Progress,
 ) -> Release:
     schema = private.estimate()
-    product = planned.method.run(private, seed=noise.public_seed("method"), progress=progress)
+    public_seed = noise.public_seed("method")
+    product = planned.method.run(private, seed=public_seed, progress=progress)
     certificate = make_certificate(
         planned,
         private.executed(),
@@ -125,6 +126,7 @@ def _make(
         seeded=noise.seeded,
         law=noise.law,
         source=settings_source,
+        public_seed=public_seed,
     )
     count = rows or (min(product.rows, IMAGE_ROWS) if schema.image else product.rows)
     seed = noise.public_seed("rows")

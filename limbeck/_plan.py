@@ -56,7 +56,7 @@ def plan(method: AbstractMethod, schema: Schema, budget: Budget) -> Plan:
             raise LimbeckError(
                 "Poisson sampling is accounted under add/remove only; use adjacency = add-remove."
             )
-        asked = [(replace(c, sensitivity=2 * c.sensitivity), share) for c, share in asked]
+        asked = [(_doubled(c), share) for c, share in asked]
     charges = calibrate([c for c, _ in asked], [s for _, s in asked], budget)
     return Plan(
         schema=schema,
@@ -65,6 +65,15 @@ def plan(method: AbstractMethod, schema: Schema, budget: Budget) -> Plan:
         charges=tuple(charges),
         shares=tuple(s for _, s in asked),
         cost=cost(charges, budget),
+    )
+
+
+def _doubled(charge: Charge) -> Charge:
+    return replace(
+        charge,
+        sensitivity=2 * charge.sensitivity,
+        coordinates=2 * charge.coordinates,
+        threshold_delta=2 * charge.threshold_delta,
     )
 
 

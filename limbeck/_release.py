@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
@@ -23,11 +22,13 @@ from ._check import ReleaseError, positive
 from ._io import read as read_data
 from ._io import save_images, save_table
 from ._schema import Schema
-from .nets import Generator, arrays_of, build_generator, with_arrays
+from .nets import Generator, arrays_of, build_generator, generate, with_arrays
 from .privacy import Cost
 from .privacy._accountant import MECHANISMS
 
 SUMS = "SHA256SUMS"
+_TOLD = (("guarantee", "unit_of_privacy"), ("guarantee", "neighbours"), ("accounting", "basis"))
+"""What `limbeck verify` tells besides the figures."""
 
 
 class Images(NamedTuple):
@@ -155,13 +156,7 @@ def draw(
     rng = np.random.default_rng(seed)
     labels = rng.permutation(_apportion(weights, rows))
     codes = rng.standard_normal((rows, generator.code), dtype=np.float32)
-    parts = [
-        np.asarray(
-            generator(jnp.asarray(codes[at : at + 4096]), jnp.asarray(labels[at : at + 4096]))
-        )
-        for at in range(0, rows, 4096)
-    ]
-    slots = np.concatenate(parts)
+    slots = generate(generator, codes, labels)
     if schema.image:
         return Images(schema.image.decode(slots), np.asarray(schema.classes)[labels])
     return schema.decode(schema.collapse(slots, rng), labels)
@@ -181,8 +176,9 @@ def verify(folder: str | Path) -> Cost:
         for charge in certificate["charges"]:
             _check_charge(charge)
         found = recompute(certificate)
-        _ = certificate["not_releasable_because"], certificate["guarantee"]["unit_of_privacy"]
-        _ = certificate["guarantee"]["neighbours"], certificate["accounting"]["basis"]
+        for section, key in _TOLD:
+            certificate[section][key]
+        list(certificate["not_releasable_because"])
         digest = certificate["data"]["schema_sha256"]
     except ReleaseError:
         raise
@@ -214,10 +210,10 @@ def _check_charge(charge: Mapping[str, Any]) -> None:
         )
     least = {"noise_multiplier": 0, "sensitivity": 0, "threshold_delta": 0}
     for key, bound in (least | {"steps": 1, "coordinates": 1}).items():
-        if not charge[key] >= bound:
+        if not (isinstance(charge[key], int | float) and charge[key] >= bound):
             raise ReleaseError(
-                f"The certificate charges for '{charge['name']}' with {key} = {charge[key]}; "
-                f"expected at least {bound}."
+                f"The certificate charges for '{charge['name']}' with {key} = {charge[key]!r}; "
+                f"expected a number, at least {bound}."
             )
 
 
@@ -291,7 +287,7 @@ def _apportion(weights: np.ndarray, rows: int) -> np.ndarray:
 
 
 def _files(folder: Path) -> list[str]:
-    found = (p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
+    found = (p for p in folder.rglob("*") if p.is_file())
     return sorted(p.relative_to(folder).as_posix() for p in found if p.name != SUMS)
 
 

@@ -55,10 +55,10 @@ class Lifetime:
 
     def __post_init__(self) -> None:
         numbers = _is_number(self.epsilon) and _is_number(self.delta)
-        if not (numbers and self.epsilon > 0 and 0 < self.delta < 1):
+        if not (numbers and 0 < self.epsilon <= 30 and 0 < self.delta < 1):
             raise SchemaError(
-                f"[lifetime]: expected epsilon > 0 and 0 < delta < 1, got {self.epsilon!r} and "
-                f"{self.delta!r}."
+                "[lifetime]: expected 0 < epsilon <= 30 (more protects no one) and 0 < delta < 1, "
+                f"got {self.epsilon!r} and {self.delta!r}."
             )
         if self.filter not in ("gdp", "rdp", "sum"):
             raise SchemaError(

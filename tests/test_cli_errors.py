@@ -947,7 +947,7 @@ RELEASES: list[Case] = [
     ),
     ("forged silence", forged("charges", 1, "noise_multiplier", to=0.0), (CERTIFICATE,)),
     ("forged sign", forged("charges", 1, "noise_multiplier", to=-2.0), (CERTIFICATE,)),
-    ("forged kind", forged("charges", 1, "noise_multiplier", to="a"), (CERTIFICATE,)),
+    ("forged kind", forged("charges", 1, "noise_multiplier", to="a"), (CERTIFICATE, "a number")),
     ("forged steps", forged("charges", 1, "steps", to=-1), (CERTIFICATE,)),
     ("forged mechanism", forged("charges", 1, "mechanism", to="magic"), (CERTIFICATE,)),
     ("forged charge", forged("charges", 1, "sensitivity", to=None), (CERTIFICATE, "sensitivity")),
@@ -967,8 +967,8 @@ RELEASES: list[Case] = [
     ("list as certificate", verify_text("[]"), (CERTIFICATE,)),
     ("number as certificate", verify_text("3"), (CERTIFICATE,)),
     (
-        "binary as certificate",
-        verify_text("\ud800".encode("utf-8", "replace").decode()),
+        "words as certificate",
+        verify_text("dear diary"),
         (CERTIFICATE,),
     ),
 ]

@@ -153,7 +153,10 @@ def test_output_size_and_divisors_use_public_or_noisy_counts(ledger: lk.Ledger) 
         len(lk.distill(lk.read(rows, bought), METHOD, BUDGET, ledger=ledger).data) for _ in range(4)
     }
     assert len(sizes) > 1
-    assert len(lk.distill(lk.read(rows, table_schema()), METHOD, BUDGET, rows=11, ledger=ledger).data) == 11
+    assert (
+        len(lk.distill(lk.read(rows, table_schema()), METHOD, BUDGET, rows=11, ledger=ledger).data)
+        == 11
+    )
 
 
 def test_a_process_killed_outright_resumes(tmp_path: Path) -> None:
@@ -161,10 +164,19 @@ def test_a_process_killed_outright_resumes(tmp_path: Path) -> None:
     rows = table_rows(400)
     rows.to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "schema.toml").write_text(table_schema().toml())
-    recipe = 'method = "dp-merf"\n[settings]\nfeatures = 20\nsteps = 6000\nbatch = 8\nhidden = [4]\n'
+    recipe = (
+        'method = "dp-merf"\n[settings]\nfeatures = 20\nsteps = 6000\nbatch = 8\nhidden = [4]\n'
+    )
     (tmp_path / "recipe.toml").write_text(recipe)
     limbeck = [sys.executable, "-c", "from limbeck.cli import main; main()"]
-    command = limbeck + ["distill", "rows.csv", "--schema", "schema.toml", "--recipe", "recipe.toml"]
+    command = limbeck + [
+        "distill",
+        "rows.csv",
+        "--schema",
+        "schema.toml",
+        "--recipe",
+        "recipe.toml",
+    ]
     command += ["--epsilon", "1", "--out", "release"]
     world = os.environ | {"LIMBECK_LEDGER": str(tmp_path / "ledger.sqlite")}
     running = subprocess.Popen(command, cwd=tmp_path, env=world, stdout=subprocess.DEVNULL)

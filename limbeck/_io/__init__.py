@@ -10,7 +10,15 @@ from .._check import DataError
 from .._data import Dataset, Source
 from .._schema import Schema
 from ._draft import draft_schema as draft_schema
-from ._images import ArraySource, ImageFolderSource, read_idx, read_npz
+from ._images import (
+    ArraySource,
+    ImageFolderSource,
+    read_idx,
+    read_npz,
+)
+from ._images import (
+    decode_picture as decode_picture,
+)
 from ._tables import CsvSource, FrameSource, ParquetSource
 from ._write import save_images as save_images
 from ._write import save_table as save_table

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from PIL import Image as Picture
@@ -140,17 +141,21 @@ def _image_of(schema: Schema, where: str) -> Image:
     return schema.image
 
 
+def decode_picture(file: Path | BinaryIO, channels: int) -> np.ndarray:
+    """Pixels of a picture file, grey (height, width) or in colour (height, width, 3)."""
+    with Picture.open(file) as picture:
+        return np.asarray(picture.convert("L" if channels == 1 else "RGB"))
+
+
 def _open(file: Path, image: Image) -> np.ndarray:
     try:
-        with Picture.open(file) as picture:
-            size = picture.size
-            pixels = np.asarray(picture.convert("L" if image.channels == 1 else "RGB"))
+        pixels = decode_picture(file, image.channels)
     except (UnidentifiedImageError, OSError, SyntaxError, Picture.DecompressionBombError) as error:
         reason = "it is no image" if isinstance(error, UnidentifiedImageError) else error
         raise DataError(f"Cannot read the image {file}: {reason}.") from None
-    if size != (image.width, image.height):
+    if pixels.shape[:2] != (image.height, image.width):
         raise DataError(
-            f"{file} is {size[1]}x{size[0]} pixels (height x width); the schema declares "
+            f"{file} is {pixels.shape[0]}x{pixels.shape[1]} pixels (height x width); the schema declares "
             f"{image.height}x{image.width}. Bring all images to one size first."
         )
     return pixels.reshape(image.shape)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._columns import Image
+from .._io import decode_picture
 from .._schema import Schema
 from ._registry import Source
 
@@ -102,10 +103,7 @@ def _idx_array(content: bytes) -> np.ndarray:
 
 
 def _tiles(content: bytes, image: Image) -> np.ndarray:
-    from PIL import Image as Pillow
-
-    with Pillow.open(io.BytesIO(content)) as picture:
-        sheet = np.asarray(picture.convert({1: "L", 3: "RGB"}[image.channels]))
+    sheet = decode_picture(io.BytesIO(content), image.channels)
     down, across = sheet.shape[0] // image.height, sheet.shape[1] // image.width
     grid = sheet.reshape(down, image.height, across, image.width, image.channels)
     return grid.transpose(0, 2, 1, 3, 4).reshape(-1, *image.shape)

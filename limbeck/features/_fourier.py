@@ -40,8 +40,10 @@ class Fourier(eqx.Module):
         positive(**{f"length_scales[{i}]": s for i, s in enumerate(length_scales)})
         half = size // 2
         if size % 2:
-            raise LimbeckError(f"Expected an even number of features (sines and cosines), got {size}.")
-        widths = jnp.resize(jnp.asarray(length_scales, jnp.float32), half)
+            raise LimbeckError(
+                f"Expected an even number of features (sines and cosines), got {size}."
+            )
+        widths = jnp.resize(jnp.asarray(length_scales, jnp.float32), (half,))
         weights = jnp.ones(slots) if slot_weights is None else jnp.asarray(slot_weights)
         self.frequencies = weights[:, None] * jax.random.normal(key, (slots, half)) / widths
         self.norm_bound = 1.0

@@ -11,6 +11,9 @@ from ._generator import (
     build_generator as build_generator,
 )
 from ._generator import (
+    generate as generate,
+)
+from ._generator import (
     settle as settle,
 )
 from ._generator import (

@@ -169,14 +169,42 @@ def build_generator(schema: Schema, settings: Mapping[str, Any], *, key: PRNGKey
 
 def settle(generator: Generator, labels: Int[Array, " rows"], *, key: PRNGKeyArray) -> Generator:
     """Fix the normalisation statistics at those of a large batch."""
-    seen: list[Array] = []
     codes = jax.random.normal(key, (len(labels), generator.code))
-    generator(codes, labels, seen)
+    seen = _statistics(generator, codes, labels)
     fixed = [
         eqx.tree_at(lambda n: n.statistics, n, s)
         for n, s in zip(generator.norms, seen, strict=True)
     ]
     return eqx.tree_at(lambda g: g.norms, generator, fixed)
+
+
+@eqx.filter_jit
+def _statistics(generator: Generator, codes: Array, labels: Array) -> list[Array]:
+    seen: list[Array] = []
+    generator(codes, labels, seen)
+    return seen
+
+
+@eqx.filter_jit
+def _generate(generator: Generator, codes: Array, labels: Array) -> Array:
+    return generator(codes, labels)
+
+
+def generate(generator: Generator, codes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Slots for many codes, in blocks of one shape."""
+    rows = len(codes)
+    size = min(4096, 1 << (rows - 1).bit_length())
+    missing = -rows % size
+    codes, labels = np.pad(codes, [(0, missing), (0, 0)]), np.pad(labels, (0, missing))
+    blocks = [
+        np.asarray(
+            _generate(
+                generator, jnp.asarray(codes[at : at + size]), jnp.asarray(labels[at : at + size])
+            )
+        )
+        for at in range(0, rows, size)
+    ]
+    return np.concatenate(blocks)[:rows]
 
 
 def arrays_of(generator: Generator) -> dict[str, np.ndarray]:

@@ -24,7 +24,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from dp_accounting.rdp import RdpAccountant
@@ -32,7 +32,16 @@ from scipy.special import ndtri
 
 from .._check import BudgetExceeded, LimbeckError
 from .._schema import Lifetime
-from ._accountant import ORDERS, Charge, Cost, gaussian_epsilon, gaussian_mu, mu_for
+from ._accountant import (
+    ORDERS,
+    Charge,
+    Cost,
+    gaussian_epsilon,
+    gaussian_mu,
+    mu_for,
+    slack,
+    thresholds,
+)
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS datasets (
@@ -41,7 +50,7 @@ CREATE TABLE IF NOT EXISTS datasets (
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets(name),
     method TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, adjacency TEXT NOT NULL,
-    slack REAL NOT NULL, charges TEXT NOT NULL, private INTEGER NOT NULL,
+    charges TEXT NOT NULL, private INTEGER NOT NULL,
     status TEXT NOT NULL, started TEXT NOT NULL
 );
 """
@@ -69,12 +78,10 @@ class Run:
     private: bool
     status: str
     started: str
-    slack: float = 0.0
 
-    @property
-    def set_aside(self) -> float:
-        """Delta that no accountant prices: thresholds, and discrete against continuous noise."""
-        return self.slack + sum(c.threshold_delta for c in self.charges)
+    def set_aside(self, epsilon: float) -> float:
+        """Delta that no curve prices: thresholds, and discrete against continuous noise."""
+        return slack(self.charges, epsilon) + thresholds(self.charges)
 
 
 @dataclass(frozen=True)
@@ -134,8 +141,8 @@ class Ledger:
             )
             charges = json.dumps([c.facts() for c in run.charges])
             database.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (run.id, run.dataset, run.method, run.epsilon, run.delta, run.adjacency, run.slack)
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (run.id, run.dataset, run.method, run.epsilon, run.delta, run.adjacency)
                 + (charges, int(run.private), run.status, run.started),
             )
 
@@ -203,9 +210,7 @@ class Ledger:
             )
 
     def _account(self, database: sqlite3.Connection, name: str, lifetime: Lifetime) -> Account:
-        rows = database.execute(
-            "SELECT * FROM runs WHERE dataset = ? ORDER BY started, id", (name,)
-        )
+        rows = database.execute("SELECT * FROM runs WHERE dataset = ? ORDER BY rowid", (name,))
         runs = tuple(_run(row) for row in rows)
         return Account(name, lifetime, spent(runs, lifetime), runs)
 
@@ -236,7 +241,6 @@ def new_run(
         private=private,
         status="running" if private else "never released",
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        slack=cost.slack,
     )
 
 
@@ -258,7 +262,7 @@ def _spent_gdp(runs: Sequence[Run], lifetime: Lifetime) -> float:
             # epsilon-DP implies mu-GDP at mu = 2 quantile(exp(eps) / (1 + exp(eps))).
             mu, aside = -2 * float(ndtri(1 / (1 + math.exp(run.epsilon)))), aside + run.delta
         else:
-            aside += run.set_aside
+            aside += run.set_aside(lifetime.epsilon)
         squares += mu * mu
     rest = lifetime.delta - aside
     return math.inf if rest <= 0 else gaussian_epsilon(math.sqrt(squares), rest)
@@ -271,7 +275,7 @@ def _spent_rdp(runs: Sequence[Run], lifetime: Lifetime) -> float:
     for run in runs:
         for charge in run.charges:
             accountant.compose(charge.event(renyi=True))
-    rest = lifetime.delta - sum(r.set_aside for r in runs)
+    rest = lifetime.delta - sum(r.set_aside(lifetime.epsilon) for r in runs)
     return math.inf if rest <= 0 else float(accountant.get_epsilon(rest))
 
 
@@ -286,8 +290,7 @@ def _spent_sum(runs: Sequence[Run], lifetime: Lifetime) -> float:
 
 
 def _run(row: tuple) -> Run:
-    charges = tuple(Charge(**c) for c in json.loads(row[7]))
-    return Run(
-        id=row[0], dataset=row[1], method=row[2], epsilon=row[3], delta=row[4], adjacency=row[5],
-        slack=row[6], charges=charges, private=bool(row[8]), status=row[9], started=row[10],
-    )  # fmt: skip
+    names = [field.name for field in fields(Run)]
+    values = dict(zip(names, row, strict=True))
+    charges = tuple(Charge(**c) for c in json.loads(values["charges"]))
+    return Run(**(values | {"charges": charges, "private": bool(values["private"])}))

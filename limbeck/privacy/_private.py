@@ -24,7 +24,7 @@ from .._data import Dataset, Rows
 from .._schema import Schema
 from ._accountant import Charge
 from ._budget import Budget
-from ._discrete import discrete_gaussian, discrete_laplace
+from ._discrete import discrete_laplace
 from ._job import Job
 from ._noise import Noise
 from ._sampling import PoissonBatches
@@ -132,8 +132,7 @@ class Private:
 
         if charge.mechanism == "discrete laplace":
             return self._laplace(name, charge, bins, count)
-        unit = math.floor(grid.bound / grid.grid)
-        return self._answer(name, charge, grid, lambda: count()[:, None] * unit)[:, 0]
+        return self._answer(name, charge, grid, lambda: count()[:, None] * grid.unit)[:, 0]
 
     def gradients(
         self, name: str, loss: Callable[..., Any], *, rows: int
@@ -241,7 +240,7 @@ class Private:
             mechanism. Noise is drawn only for values that occur, which the threshold covers.
         """
         charge = self._planned_charge(name)
-        unit_noise = charge.noise
+        grid = GridSum(bound=1.0, noise=charge.noise, groups=1, size=1)
 
         def measure() -> np.ndarray:
             counts: Counter[str] = Counter()
@@ -252,9 +251,12 @@ class Private:
                     counts[canonical(text)] += int(count)
             names = sorted(counts)
             stream = self._noise.stream(name)
-            drawn = discrete_gaussian(stream, len(names)) * (unit_noise / 2**24)
-            noisy = np.asarray([counts[n] for n in names]) * self._data_scale + drawn
-            threshold = 1.0 if unit_noise == 0 else 1 - unit_noise * ndtri(charge.threshold_delta)
+            true = np.asarray([counts[n] for n in names], np.int64)[:, None] * grid.unit
+            noisy = grid.finalise(true * self._data_scale, stream)[:, 0]
+            chance = (
+                charge.threshold_delta / self._factor
+            )  # under replacement two values may be lone
+            threshold = 1.0 if grid.noise == 0 else 1 - grid.noise * ndtri(chance)
             passed = np.flatnonzero(noisy >= threshold)
             best = passed[np.argsort(-noisy[passed], kind="stable")][: column.most]
             return np.asarray([names[i] for i in best], dtype=str)

@@ -45,9 +45,14 @@ class GridSum:
         return self.noise / SIGMA if self.noise > 0 else self.bound / _EXACT_STEPS
 
     @property
+    def unit(self) -> int:
+        """The bound in whole grid steps: what a row adds to a count."""
+        return math.floor(self.bound / self.grid)
+
+    @property
     def limit(self) -> float:
         """Norm in grid steps to which rows are clipped before rounding, which may add sqrt(d)/2."""
-        limit = math.floor(self.bound / self.grid) - 0.5 * math.sqrt(self.size) - 1
+        limit = self.unit - 0.5 * math.sqrt(self.size) - 1
         if limit <= 0:
             raise LimbeckError(
                 f"{self.size} features are too many for this much noise: the grid is coarser than "
