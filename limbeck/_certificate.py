@@ -18,7 +18,7 @@ from typing import Any
 from ._check import ReleaseError
 from ._plan import Plan
 from ._schema import Schema
-from .privacy import Budget, Charge, Cost, cost
+from .privacy import MECHANISMS, Budget, Charge, Cost, cost
 
 VERSION = 1
 PACKAGES = (
@@ -123,24 +123,33 @@ def make_certificate(
 def recompute(certificate: Mapping[str, Any]) -> Cost:
     """Epsilon from the certificate alone; refuses one whose figures do not follow from its charges."""
     try:
-        stated, accounts = certificate["guarantee"], certificate["accounting"]
-        if certificate["format"] != "limbeck certificate" or certificate["version"] != VERSION:
-            raise ReleaseError(f"certificate.json is not a version {VERSION} limbeck certificate.")
-        budget = Budget(_number(stated["epsilon"]), stated["delta"], stated["adjacency"])
-        charges = [Charge(**c) for c in certificate["charges"]]
-        claims = {
-            k: accounts[k] for k in ("epsilon", "epsilon_exact", "epsilon_pld", "epsilon_rdp")
-        }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ReleaseError(f"certificate.json is incomplete or malformed: {error!r}.") from None
-    except ValueError as error:
-        raise ReleaseError(f"certificate.json is invalid: {error}") from None
+        return _recompute(certificate)
+    except ReleaseError:
+        raise
+    except KeyError as error:
+        raise ReleaseError(f"certificate.json is incomplete: it has no {error}.") from None
+    except (TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise ReleaseError(f"certificate.json is malformed: {error}") from None
+
+
+def _recompute(certificate: Mapping[str, Any]) -> Cost:
+    if certificate["format"] != "limbeck certificate" or certificate["version"] != VERSION:
+        raise ReleaseError(f"certificate.json is not a version {VERSION} limbeck certificate.")
+    stated, accounts = certificate["guarantee"], certificate["accounting"]
+    for needed in ("unit_of_privacy", "neighbours"):
+        stated[needed]
+    for needed in ("not_releasable_because", "data", "method", "assumptions", "limits"):
+        certificate[needed]
+    certificate["data"]["schema_sha256"]
+    budget = Budget(_number(stated["epsilon"]), stated["delta"], stated["adjacency"])
+    for charge in certificate["charges"]:
+        _check_charge(charge)
+    charges = [Charge(**c) for c in certificate["charges"]]
     if budget.adjacency == "replace-one" and any(c.sampling is not None for c in charges):
         raise ReleaseError("The certificate claims replace-one adjacency for Poisson sampling.")
     found = cost(charges, budget)
-    facts = _accounting(found)
-    for name, claim in claims.items():
-        _compare(name, claim, facts[name])
+    for name, figure in _accounting(found).items():
+        _compare(name, accounts[name], figure)
     if found.epsilon > budget.epsilon * (1 + 1e-6):
         raise ReleaseError(
             f"The charges cost epsilon {found.epsilon:.6g}, more than the {budget.epsilon:g} claimed."
@@ -149,6 +158,22 @@ def recompute(certificate: Mapping[str, Any]) -> Cost:
         raise ReleaseError("The certificate calls a seeded or noiseless run releasable.")
     _compare_accountants(charges, found)
     return found
+
+
+def _check_charge(charge: Mapping[str, Any]) -> None:
+    """Only what the accountants have a meaning for may be priced."""
+    if charge["mechanism"] not in MECHANISMS:
+        raise ReleaseError(
+            f"The certificate charges for a mechanism '{charge['mechanism']}'. Known: "
+            f"{', '.join(MECHANISMS)}."
+        )
+    least = {"noise_multiplier": 0, "sensitivity": 0, "threshold_delta": 0}
+    for key, bound in (least | {"steps": 1, "coordinates": 1}).items():
+        if not (isinstance(charge[key], int | float) and charge[key] >= bound):
+            raise ReleaseError(
+                f"The certificate charges for '{charge['name']}' with {key} = {charge[key]!r}; "
+                f"expected a number, at least {bound}."
+            )
 
 
 def _compare_accountants(charges: Sequence[Charge], found: Cost) -> None:

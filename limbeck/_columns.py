@@ -217,7 +217,8 @@ class Category:
         table = {canonical(v): i for i, v in enumerate(self.values)}
         object.__setattr__(self, "_table", table)
         if len(table) < len(self.values):
-            raise SchemaError(f"Column '{self.name}': a value is declared twice.")
+            twice = next(v for i, v in enumerate(self.values) if table[canonical(v)] != i)
+            raise SchemaError(f"Column '{self.name}': the value {twice!r} is declared twice.")
         if not self.values and self.most is None:
             raise SchemaError(f"Column '{self.name}': declare at least one value.")
         if self.label and self.missing:
@@ -331,7 +332,8 @@ class Image:
         if isinstance(raw, Values):
             raise TypeError("an image is read as pixels")
         flat = raw.reshape(len(raw), self.slots)
-        return flat if flat.dtype == np.uint8 else flat.astype(np.float32)
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, and clipped like it
+            return flat if flat.dtype == np.uint8 else flat.astype(np.float32)
 
     def expand(self, cells: np.ndarray) -> np.ndarray:
         unit = (cells.astype(np.float32) - np.float32(self.min)) / np.float32(self.max - self.min)

@@ -123,7 +123,7 @@ class _Store:
             self._file = tempfile.TemporaryFile(prefix="limbeck-")  # noqa: SIM115
             for part in self._parts:
                 self._write(part)
-            self._parts = self._parts[:1]
+            self._parts = [cells]  # keeps the kind of the cells, no longer the cells
         if self._file is None:
             self._parts.append(cells)
         else:
@@ -140,4 +140,6 @@ class _Store:
             return np.concatenate(self._parts)
         self._file.flush()
         shape = (self._rows, width)
-        return np.memmap(self._file, self._parts[0].dtype, mode="r", shape=shape)
+        array = np.memmap(self._file, self._parts[0].dtype, mode="r", shape=shape)
+        self._file.close()  # the map keeps the file alive, unlinked as it is
+        return array

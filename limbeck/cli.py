@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -299,13 +298,6 @@ def main() -> NoReturn:
         os._exit(0)
     except OSError as error:
         _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
-    except sqlite3.Error as error:
-        from .privacy._ledger import default_path
-
-        _fail(
-            f"Cannot use the ledger {default_path()}: {error}. Nothing can be spent without it; "
-            "name another place in LIMBECK_LEDGER."
-        )
     except OverflowError:
         _fail("A number is too large to compute with. Use a smaller epsilon.")
     except MemoryError:

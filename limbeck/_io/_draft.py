@@ -84,7 +84,7 @@ def _guess(raw: Values) -> str:
     if not texts:
         return "category"
     words = {t.lower() for t in texts}
-    if words <= {"true", "false"} or words <= {"yes", "no"}:
+    if words <= {"true", "false"}:
         return "boolean"
     if all(re.fullmatch(r"[+-]?\d+", t) for t in texts):
         return "integer"

@@ -7,7 +7,6 @@ structure lacks (a column, readability as such) is refused before anything is sp
 
 from __future__ import annotations
 
-import codecs
 import csv
 import datetime
 import gzip
@@ -49,20 +48,19 @@ class CsvSource:
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
         try:
             wanted = [c.name for c in schema.columns]
-            with closing(Utf8File(self.path)) as file, self._reader(file, wanted) as reader:
+            with (
+                closing(Lines(self.path, self.delimiter)) as file,
+                self._reader(file, wanted) as reader,
+            ):
                 for batch in reader:
                     yield raw_columns(batch, schema)
         except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
             # A header and no rows at all, or not even the end of its line.
             if "Empty CSV" in str(error) or "Could not skip" in str(error):
                 return
-            reason = plain_reason(error)
-            if "straddling" in reason:
-                size = f"{BLOCK_BYTES >> 20} MB"
-                reason = f"a quote is never closed, or a line is longer than {size}"
-            raise DataError(f"Cannot read {self.path}: {reason}.") from None
+            raise DataError(f"Cannot read {self.path}: {plain_reason(error)}.") from None
 
-    def _reader(self, file: Utf8File, wanted: list[str]) -> pa_csv.CSVStreamingReader:
+    def _reader(self, file: Lines, wanted: list[str]) -> pa_csv.CSVStreamingReader:
         return pa_csv.open_csv(
             pa.PythonFile(file, mode="r"),
             read_options=pa_csv.ReadOptions(
@@ -70,7 +68,6 @@ class CsvSource:
             ),
             parse_options=pa_csv.ParseOptions(
                 delimiter=self.delimiter,
-                newlines_in_values=True,
                 invalid_row_handler=lambda row: "skip",
             ),
             convert_options=pa_csv.ConvertOptions(
@@ -129,26 +126,36 @@ def open_bytes(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb")) if packed else open(path, "rb")
 
 
-class Utf8File:
-    """A file's bytes with replacement characters for whatever is no UTF-8.
+class Lines:
+    """A CSV file's bytes, so cleaned that no line can change how another is read.
 
-    Arrow skips a line with too few fields only if it can decode it.
+    One line is one record. Bytes that are no UTF-8 become replacement characters; quotes that do
+    not pair up within their line become blanks (an open quote would swallow the records after
+    it); a line longer than a block is left out.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, delimiter: str) -> None:
         self._file = open_bytes(path)
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._ready = b""
+        self._delimiter = ord(delimiter)
+        self._ready = self._carry = b""
         self._ended = False
 
     def read(self, size: int = -1) -> bytes:
         while not self._ended and (size < 0 or not self._ready):
-            raw = self._file.read(size)
-            self._ended = not raw
-            self._ready += self._decoder.decode(raw, final=self._ended).encode()
+            self._fill()
         size = len(self._ready) if size < 0 else size
         given, self._ready = self._ready[:size], self._ready[size:]
         return given
+
+    def _fill(self) -> None:
+        raw = self._file.read(BLOCK_BYTES // 2)
+        self._ended = not raw
+        whole = self._carry + raw
+        cut = len(whole) if self._ended else whole.rfind(b"\n") + 1
+        lines, self._carry = whole[:cut], whole[cut:]
+        if len(self._carry) >= BLOCK_BYTES // 2:
+            self._carry = b"\x00"  # what is left of it is one ragged field, skipped like any other
+        self._ready += _paired_quotes(_utf8(lines), self._delimiter)
 
     @property
     def closed(self) -> bool:
@@ -156,6 +163,38 @@ class Utf8File:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _utf8(content: bytes) -> bytes:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return content.decode("utf-8", "replace").encode()
+    return content
+
+
+def _paired_quotes(content: bytes, delimiter: int) -> bytes:
+    """Blank the quotes of every line in which they do not open and close whole fields."""
+    if b'"' not in content:
+        return content
+    quote, end = ord('"'), ord("\n")
+    text = np.frombuffer(b"\n" + content + b"\n", np.uint8)
+    quotes = np.flatnonzero(text == quote)
+    line = np.searchsorted(np.flatnonzero(text == end), quotes)
+    first = np.searchsorted(line, line)  # place of the line's first quote among all quotes
+    opens = (np.arange(len(quotes)) - first) % 2 == 0
+    before, after = text[quotes - 1], text[quotes + 1]
+    fits = np.where(
+        opens,
+        np.isin(before, [delimiter, end, quote]),
+        np.isin(after, [delimiter, end, ord("\r"), quote]),
+    )
+    wrong = np.unique(np.concatenate([line[~fits], line[np.bincount(line)[line] % 2 == 1]]))
+    if not len(wrong):
+        return content
+    text = text.copy()
+    text[quotes[np.isin(line, wrong)]] = ord(" ")
+    return text[1:-1].tobytes()
 
 
 def csv_header(path: Path) -> tuple[list[str], str]:
@@ -234,7 +273,10 @@ def to_arrow(frame: object) -> pa.Table:
             try:
                 columns[str(name)] = pa.Array.from_pandas(frame[name])
             except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-                texts = [None if pd.isna(v) else str(v) for v in frame[name]]
+                gone = frame[name].isna()
+                texts = [
+                    None if absent else str(v) for v, absent in zip(frame[name], gone, strict=True)
+                ]
                 columns[str(name)] = pa.array(texts, pa.string())
         return pa.table(columns)
     if hasattr(frame, "__arrow_c_stream__"):

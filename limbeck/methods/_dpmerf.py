@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from .._check import positive
+from .._check import LimbeckError, positive
 from .._columns import Category
 from .._schema import Schema
 from ..features import Fourier
@@ -45,7 +45,12 @@ class DPMERF(AbstractMeanEmbedding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(features=self.features)
+        positive(features=self.features, number_weight=self.number_weight)
+        positive(**{f"length_scales[{i}]": s for i, s in enumerate(self.length_scales)})
+        if self.features % 2:
+            raise LimbeckError(
+                f"Expected an even number of features (sines and cosines), got {self.features}."
+            )
 
     def feature_size(self, schema: Schema) -> tuple[int, float]:
         return self.features, 1.0

@@ -1,6 +1,9 @@
 """The privacy boundary: budget, charges, noise, the ledger, and `Private`, the holder of rows."""
 
 from ._accountant import (
+    MECHANISMS as MECHANISMS,
+)
+from ._accountant import (
     Charge as Charge,
 )
 from ._accountant import (

@@ -159,7 +159,7 @@ def cost(charges: Sequence[Charge], budget: Budget) -> Cost:
     if rest <= 0:
         raise LimbeckError(
             f"Delta {budget.delta:g} is smaller than what the grid and thresholds need "
-            f"({lost + cut:.2g}). Choose a larger delta or fewer features."
+            f"({lost + cut:.2g}). Choose a larger delta, a smaller epsilon or fewer features."
         )
     pld, rdp = PLDAccountant(), RdpAccountant(list(ORDERS))
     for charge in charges:
@@ -196,7 +196,7 @@ def calibrate(requests: Sequence[Charge], shares: Sequence[float], budget: Budge
     if lost >= budget.delta:
         raise LimbeckError(
             f"Delta {budget.delta:g} is smaller than what the grid and thresholds need "
-            f"({lost:.2g}). Choose a larger delta or fewer features."
+            f"({lost:.2g}). Choose a larger delta, a smaller epsilon or fewer features."
         )
     if all(r.gaussian for r in requests):
         return scaled(1.0 / mu_for(budget.epsilon, budget.delta - lost))

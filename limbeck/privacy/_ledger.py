@@ -23,7 +23,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -114,7 +114,7 @@ class Ledger:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self._connect() as database:
                 database.executescript(_TABLES)
-        except (sqlite3.Error, OSError) as error:
+        except OSError as error:
             raise LimbeckError(
                 f"Cannot open the ledger {self.path}: {error}. Nothing can be spent without it; "
                 "name a writable place in LIMBECK_LEDGER."
@@ -193,7 +193,7 @@ class Ledger:
                 f"{declared.filter}) is not the one the ledger holds for '{dataset}' (epsilon "
                 f"{lifetime.epsilon:g}, delta {lifetime.delta:g}, {lifetime.filter}). Put the "
                 f"ledger's back, or change it knowingly: limbeck ledger --set {dataset} --epsilon "
-                f"{declared.epsilon:g} --delta {declared.delta:g}."
+                f"{declared.epsilon:g} --delta {declared.delta:g} --filter {declared.filter}."
             )
         if not run.private:
             return
@@ -216,13 +216,16 @@ class Ledger:
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
-        database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
         try:
-            yield database
-            if database.in_transaction:
-                database.execute("COMMIT")
-        finally:
-            database.close()
+            with closing(sqlite3.connect(self.path, timeout=30, isolation_level=None)) as database:
+                yield database
+                if database.in_transaction:
+                    database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise LimbeckError(
+                f"Cannot open the ledger {self.path}: {error}. Nothing can be spent without it; name "
+                "a writable place in LIMBECK_LEDGER."
+            ) from None
 
 
 def new_run(
