@@ -230,7 +230,8 @@ class Category:
                 f'Column \'{self.name}\': outside = "{self.outside}" must be "missing" or one of '
                 "the declared values."
             )
-        _check_policy(self.name, self.outside or "", (self.outside or "",), self.missing)
+        if self.outside == "missing" and not self.missing:
+            raise _needs_missing(self.name)
 
     @property
     def kind(self) -> str:
@@ -252,11 +253,7 @@ class Category:
         if undeclared is None:
             undeclared = float(self._table[canonical(self.outside)])
         keys = [_truth(v) if self.boolean else canonical(v) for v in raw.distinct]
-        if self.estimated:
-            # Only the keyed digest of the rows sees these cells: any stable code will do.
-            table = [float(_stable_code(k)) for k in keys]
-        else:
-            table = [float(self._table.get(k, undeclared)) for k in keys]
+        table = [float(self._table.get(k, undeclared)) for k in keys]
         # Code -1 (null) picks the last entry.
         return np.asarray([*table, absent], dtype=np.float32)[raw.codes]
 
@@ -365,9 +362,13 @@ def _check_policy(name: str, outside: str, allowed: tuple[str, ...], missing: bo
         choices = " or ".join(f'"{a}"' for a in allowed)
         raise SchemaError(f"Column '{name}': outside = \"{outside}\" must be {choices}.")
     if outside == "missing" and not missing:
-        raise SchemaError(
-            f"Column '{name}': outside = \"missing\" needs `missing = true` in the same column."
-        )
+        raise _needs_missing(name)
+
+
+def _needs_missing(name: str) -> SchemaError:
+    return SchemaError(
+        f"Column '{name}': outside = \"missing\" needs `missing = true` in the same column."
+    )
 
 
 def _numbers(raw: Raw) -> np.ndarray:
@@ -380,9 +381,3 @@ def _truth(value: object) -> str:
     text = canonical(value).lower()
     yes = text in ("true", "t", "yes", "y", "1")
     return "true" if yes else "false" if text in ("false", "f", "no", "n", "0") else text
-
-
-def _stable_code(text: str) -> int:
-    import zlib
-
-    return zlib.crc32(text.encode()) & 0xFFFFFF

@@ -15,7 +15,7 @@ from typing import IO, Protocol
 
 import numpy as np
 
-from ._columns import Raw
+from ._columns import Raw, Values
 from ._schema import Schema
 
 ROWS_IN_MEMORY = 1 << 29
@@ -60,6 +60,7 @@ class Dataset:
         self.schema = schema
         self._source = source
         self._rows: Rows | None = None
+        self._raw_digest: bytes | None = None
 
     def __repr__(self) -> str:
         return f"Dataset({self.schema.dataset!r}, columns={len(self.schema.columns)})"
@@ -71,7 +72,7 @@ class Dataset:
     def _encoded(self, progress: Callable[[int], None] = lambda rows: None) -> Rows:
         """All rows, parsed and encoded on first use."""
         if self._rows is None:
-            self._rows = _encode(self.schema, self._source, progress)
+            self._rows, self._raw_digest = _encode(self.schema, self._source, progress)
         return self._rows
 
     def _values(self, name: str) -> Iterator[Raw]:
@@ -79,19 +80,22 @@ class Dataset:
         for chunk in self._source.chunks(self.schema):
             yield chunk[name]
 
+    def _content(self) -> bytes:
+        """Digest of the raw values of all declared columns, whatever bounds they are encoded with."""
+        self._encoded()
+        assert self._raw_digest is not None
+        return self._raw_digest
+
     def _digest(self, key: bytes) -> str:
-        """Keyed digest of the encoded rows: tells whether a resumed run sees the same rows."""
-        rows = self._encoded()
-        digest = hashlib.blake2b(key=key, digest_size=32)
-        for chunk in rows.chunks(1 << 16):
-            digest.update(np.ascontiguousarray(chunk.cells).data)
-            digest.update(np.ascontiguousarray(chunk.labels).data)
-        return digest.hexdigest()
+        """Keyed digest of the rows: tells whether a resumed run sees the same ones."""
+        return hashlib.blake2b(self._content(), key=key, digest_size=32).hexdigest()
 
 
-def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> Rows:
-    store, labels, count = _Store(), [], 0
+def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> tuple[Rows, bytes]:
+    store, labels, count, digest = _Store(), [], 0, hashlib.blake2b(digest_size=32)
     for raw in source.chunks(schema):
+        for column in schema.columns:
+            _absorb(digest, raw[column.name])
         if schema.image:
             cells = schema.image.encode(raw[schema.image.name])
         else:
@@ -105,7 +109,14 @@ def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> 
         progress(count)
     width = schema.slots if schema.image else len(schema.inputs)
     all_labels = np.concatenate(labels) if labels else np.zeros(0, np.int32)
-    return Rows(store.close(width), all_labels)
+    return Rows(store.close(width), all_labels), digest.digest()
+
+
+def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:
+    if isinstance(raw, Values):
+        digest.update("\x00".join(raw.distinct).encode("utf-8", "surrogatepass"))
+        raw = raw.codes
+    digest.update(np.ascontiguousarray(raw).data)
 
 
 class _Store:

@@ -33,7 +33,7 @@ def distill(
     ledger: Ledger | None = None,
     settings_source: str = "defaults",
     progress: Progress = lambda phase, done: None,
-    noise: Noise | None = None,
+    law: bool = False,
 ) -> Release:
     """Make a differentially private release.
 
@@ -53,7 +53,7 @@ def distill(
         ledger: Where spending is booked; by default the user's own ledger.
         settings_source: Where the method's settings came from, for the certificate.
         progress: Called with a phase and a fraction done.
-        noise: The noise itself, for tests.
+        law: For tests of the software, with a seed: `Private` answers with its noise alone.
 
     Raises:
         LimbeckError: For anything a user can mend; nothing was spent then.
@@ -66,8 +66,9 @@ def distill(
         check_target(Path(out), force=force)
     planned = plan(method, data.schema, budget)
     ledger = ledger or Ledger()
-    if noise is None:
-        noise = Noise() if seed is None else Noise.from_seed(seed)
+    if law and seed is None:
+        raise LimbeckError("law mode is a test of the software and needs a seed.")
+    noise = Noise() if seed is None else Noise.from_seed(seed, law=law)
     with Job(ledger.jobs, _identity(planned, seed, noise)) as job:
         run, resumed = _admit(job, ledger, planned, data, noise, progress)
         if resumed is not None:

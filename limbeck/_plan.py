@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ._check import LimbeckError
 from ._columns import Numeric
 from ._schema import Schema
 from .methods import AbstractMethod
-from .privacy import Budget, Charge, Cost, calibrate, cost
+from .privacy import Budget, Charge, Cost, calibrate, check_grid, cost
 
 THRESHOLD_SHARE = 0.05
 """Part of delta for the thresholds of all estimated categories together."""
-ZOOMS = 3
-"""Histograms that `Private.bounds` takes per estimated column."""
+ZOOMS, ZOOM_BINS = 3, 68
+"""Histograms that `Private.bounds` takes per estimated column, and the most bins one has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +57,10 @@ def plan(method: AbstractMethod, schema: Schema, budget: Budget) -> Plan:
             raise LimbeckError(
                 "Poisson sampling is accounted under add/remove only; use adjacency = add-remove."
             )
-        asked = [(_doubled(c), share) for c, share in asked]
+        asked = [(doubled(c), share) for c, share in asked]
     charges = calibrate([c for c, _ in asked], [s for _, s in asked], budget)
+    for charge in charges:
+        check_grid(charge)
     return Plan(
         schema=schema,
         method=method,
@@ -68,7 +71,8 @@ def plan(method: AbstractMethod, schema: Schema, budget: Budget) -> Plan:
     )
 
 
-def _doubled(charge: Charge) -> Charge:
+def doubled(charge: Charge) -> Charge:
+    """The charge under replace-one, where neighbours differ by two rows."""
     return replace(
         charge,
         sensitivity=2 * charge.sensitivity,
@@ -77,27 +81,32 @@ def _doubled(charge: Charge) -> Charge:
     )
 
 
-def _estimates(schema: Schema, budget: Budget) -> list[tuple[Charge, float]]:
-    columns = schema.estimated
-    asked: list[tuple[Charge, float]] = []
-    for column in columns:
-        share = schema.estimate_share / len(columns)
+def estimate_charges(names: Sequence[str], schema: Schema) -> list[Charge]:
+    """What estimating the named columns asks; thresholds still to be set."""
+    charges: list[Charge] = []
+    for column in (c for c in schema.columns if c.name in names):
         if isinstance(column, Numeric):
-            asked += [
-                (
-                    Charge(name=f"bounds of {column.name}/{i}", sensitivity=1.0, coordinates=66),
-                    share / ZOOMS,
-                )
+            charges += [
+                Charge(name=f"bounds of {column.name}/{i}", sensitivity=1.0, coordinates=ZOOM_BINS)
                 for i in range(ZOOMS)
             ]
         else:
-            delta = THRESHOLD_SHARE * budget.delta / len(columns) if budget.private else 0.0
             # Neighbours differ in the counts of at most two values, however many there are.
-            values = Charge(
-                name=f"values of {column.name}",
-                sensitivity=1.0,
-                coordinates=2,
-                threshold_delta=delta,
-            )
-            asked.append((values, share))
+            charges.append(Charge(name=f"values of {column.name}", sensitivity=1.0, coordinates=2))
+    return charges
+
+
+def _estimates(schema: Schema, budget: Budget) -> list[tuple[Charge, float]]:
+    """Charges with their shares: the columns share evenly, and so do a column's histograms."""
+    asked: list[tuple[Charge, float]] = []
+    columns = schema.estimated
+    for column in columns:
+        charges = estimate_charges([column.name], schema)
+        if not isinstance(column, Numeric) and budget.private:
+            delta = THRESHOLD_SHARE * budget.delta / len(columns)
+            charges = [
+                replace(c, threshold_delta=delta / budget.sensitivity_factor) for c in charges
+            ]
+        share = schema.estimate_share / len(columns) / len(charges)
+        asked += [(c, share) for c in charges]
     return asked

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ._card import make_card, make_croissant
-from ._certificate import recompute
+from ._certificate import check_consistency, recompute
 from ._check import ReleaseError, positive
 from ._io import read as read_data
 from ._io import save_images, save_table
@@ -97,7 +97,7 @@ class Release:
         folder = Path(folder)
         check_sums(folder)
         try:
-            certificate = json.loads((folder / "certificate.json").read_text())
+            certificate = read_certificate(folder)
             schema = Schema.load(folder / "schema.toml")
             settings = json.loads((folder / "generator.json").read_text())
             with np.load(folder / "generator.npz", allow_pickle=False) as file:
@@ -170,8 +170,18 @@ def verify(folder: str | Path) -> Cost:
     certificate = read_certificate(folder)
     schema = Schema.load(folder / "schema.toml")
     found = recompute(certificate)
-    if certificate["data"]["schema_sha256"] != schema.digest:
-        raise ReleaseError("schema.toml is not the schema that the certificate speaks of.")
+    try:
+        check_consistency(certificate, schema)
+        with np.load(folder / "measurements.npz", allow_pickle=False) as file:
+            unpaid = set(file.files) - {c["name"] for c in certificate["charges"]}
+    except (KeyError, TypeError, AttributeError, OSError, ValueError) as error:
+        if isinstance(error, ReleaseError):
+            raise
+        raise ReleaseError(f"{folder} is incomplete or malformed: {error!r}.") from None
+    if unpaid:
+        raise ReleaseError(
+            f"{folder} holds a measurement '{unpaid.pop()}' that no charge pays for."
+        )
     return found
 
 

@@ -194,7 +194,9 @@ class Schema:
                 return column
             got = found[column.name]
             if isinstance(column, Numeric):
-                return replace(column, min=got[0], max=got[1])
+                low = got[0] if column.min is None else column.min
+                high = got[1] if column.max is None else column.max
+                return replace(column, min=min(low, high), max=max(low, high))
             assert isinstance(column, Category)
             # The last value found is the catch-all, to which every other value is mapped.
             return replace(column, values=tuple(got), outside=str(got[-1]))

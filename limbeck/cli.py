@@ -416,19 +416,11 @@ def _show_release(release: Any, out: Path) -> None:
         f"[green]Released[/] {rows} {'images' if release.schema.image else 'rows'} to {escape(str(out))}: epsilon "
         f"{guarantee['epsilon']}, delta {guarantee['delta']:g}, protecting {escape(guarantee['unit_of_privacy'])}."
     )
-    total = sum(
-        c["steps"] / c["noise_multiplier"] ** 2
-        for c in release.certificate["charges"]
-        if c["noise_multiplier"]
-    )
+    shares = release.certificate["shares"]
     for charge in release.certificate["charges"]:
-        share = (
-            charge["steps"] / charge["noise_multiplier"] ** 2 / total
-            if charge["noise_multiplier"]
-            else 0
-        )
         console.print(
-            f"  {charge['name']}: {share:.0%} of the budget, noise {charge['noise_multiplier']:.3g} x sensitivity {charge['sensitivity']:g}",
+            f"  {charge['name']}: {shares[charge['name']]:.0%} of the budget, noise "
+            f"{charge['noise_multiplier']:.3g} x sensitivity {charge['sensitivity']:g}",
             markup=False,
         )
     for reason in release.certificate["not_releasable_because"]:

@@ -12,7 +12,6 @@ from helpers import TINY, folder_bytes, image_rows, image_schema, table_rows, ta
 
 import limbeck as lk
 from limbeck.methods import AbstractMethod
-from limbeck.privacy import Noise
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,8 @@ def release_in_law_mode(case: Case, rows: object, folder: Path) -> dict[str, byt
         case.method,
         lk.Budget(1.0, 1e-5),
         out=folder,
-        noise=Noise.from_seed(5, law=True),
+        seed=5,
+        law=True,
         ledger=lk.Ledger(folder.parent / f"{folder.name}.sqlite"),
     )
     return folder_bytes(folder)

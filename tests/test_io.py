@@ -184,6 +184,7 @@ def test_an_open_quote_harms_no_other_line(
 ) -> None:
     """How one record is written never changes how another is read: that would be sensitivity n."""
     monkeypatch.setattr("limbeck._io._tables.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("limbeck._io._tables.LINE_BYTES", 1 << 10)
     frame, schema = table_rows(300), table_schema()
     frame["town"] = np.where(
         frame["town"] == "north", '"north"', frame["town"]
@@ -204,3 +205,36 @@ def test_quoted_fields_keep_delimiters_and_quotes(tmp_path: Path) -> None:
     schema = lk.Schema(dataset="d", rows=9, columns=(lk.Category(name="c", values=odd),))
     pd.DataFrame({"c": odd}).to_csv(tmp_path / "t.csv", index=False)
     assert _rows(tmp_path / "t.csv", schema)[0][:, 0].tolist() == [0, 1, 2]
+
+
+def test_one_line_is_one_record_whatever_it_holds(tmp_path: Path) -> None:
+    schema = lk.Schema(dataset="d", rows=9, columns=(lk.Category(name="c", values=("a", "b")),))
+    text = b"c\n" + b"a\n" * 50 + b"b\rb\rb\rb\n" + b"a\r\n" * 50
+    (tmp_path / "t.csv").write_bytes(text)
+    cells = _rows(tmp_path / "t.csv", schema)[0][:, 0]
+    assert len(cells) == 101 and (cells == 0).sum() == 100 and (cells == 1).sum() == 0
+    (tmp_path / "mac.csv").write_bytes(b"c\ra\rb\r")
+    with pytest.raises(lk.DataError, match="CR"):
+        lk.read(tmp_path / "mac.csv", schema)
+
+
+@pytest.mark.parametrize("position", [0, 40, 99])
+def test_a_line_too_long_vanishes_wherever_it_stands(
+    position: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("limbeck._io._tables.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("limbeck._io._tables.LINE_BYTES", 1 << 10)
+    schema = lk.Schema(dataset="d", rows=9, columns=(lk.Category(name="c", values=("a", "b")),))
+    for length in (1025, 1500, 9000):
+        lines = ["a"] * 100
+        lines[position] = "b" * length
+        (tmp_path / "t.csv").write_text("c\n" + "\n".join(lines) + "\n")
+        assert _rows(tmp_path / "t.csv", schema)[0][:, 0].tolist() == [0.0] * 99
+
+
+def test_one_cell_never_changes_how_others_are_read() -> None:
+    """A pandas column of objects is read cell by cell, not by a kind guessed from all cells."""
+    schema = lk.Schema(dataset="d", rows=9, columns=(lk.Category(name="c", values=(0, 1)),))
+    for strange in ("x", 2**70, "\ud800", None, [1], b"1", 0.5):
+        cells = _rows(pd.DataFrame({"c": [1.0, 0.0, strange]}, dtype=object), schema)[0]
+        assert cells[:2, 0].tolist() == [1, 0], strange

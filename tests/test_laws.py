@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,49 @@ def test_law_mode_is_not_the_real_thing(case: Case, tmp_path: Path) -> None:
         assert "seeded" in release.certificate["not_releasable_because"][0]
         made.append(folder_bytes(tmp_path / name))
     assert made[0]["measurements.npz"] != made[1]["measurements.npz"]
+
+
+@each_case
+def test_no_neighbour_moves_a_measurement_beyond_its_sensitivity(case: Case) -> None:
+    """Every row is taken out in turn, noise frozen: each measurement moves within its charge."""
+    rows = case.rows()
+    count = 12
+
+    def without(gone: int | None) -> dict[str, np.ndarray]:
+        keep = [i for i in range(count) if i != gone]
+        some = rows.iloc[keep] if isinstance(rows, pd.DataFrame) else (rows[0][keep], rows[1][keep])
+        return _measured(case, case.dataset(some))
+
+    whole, charges = without(None), lk.plan(case.method, case.schema, lk.Budget(1.0)).charges
+    limits = {c.name: c.sensitivity for c in charges}
+    assert whole and set(whole) <= set(limits)
+    moved: dict[str, list[float]] = {name: [] for name in whole}
+    for gone in range(count):
+        for name, answer in without(gone).items():
+            moved[name].append(float(np.linalg.norm(answer - whole[name])))
+    for name, norms in moved.items():
+        assert max(norms) <= limits[name] * (1 + 1e-9), name
+        assert max(norms) > 0, name
+
+
+def _measured(case: Case, data: lk.Dataset) -> dict[str, np.ndarray]:
+    """Every answer in numbers that `Private` gives in a run, with frozen noise."""
+    planned = lk.plan(case.method, case.schema, lk.Budget(1.0))
+    private = Private(data, planned.charges, planned.budget, Noise.from_seed(0))
+    seen: dict[str, np.ndarray] = {}
+    keep = private._replayed
+
+    def note(name: str, measure: Callable[[], np.ndarray]) -> np.ndarray:
+        answer = keep(name, measure)
+        if answer.dtype.kind == "f":
+            seen[name] = answer
+        return answer
+
+    private._replayed = note  # type: ignore[method-assign]
+    settled = private.estimate()
+    if settled == case.schema:  # else bounds moved with the row, and the rest is another question
+        case.method.run(private, seed=0, progress=lambda phase, done: None)
+    return seen
 
 
 @each_case

@@ -116,6 +116,32 @@ def _other_schema(certificate: dict) -> None:
     certificate["data"]["schema_sha256"] = "0" * 64
 
 
+def _replace_one(certificate: dict) -> None:
+    certificate["guarantee"]["adjacency"] = "replace-one"
+
+
+def _nothing_measured(certificate: dict) -> None:
+    certificate["charges"] = []
+    for name in ("epsilon", "epsilon_exact", "epsilon_pld", "epsilon_rdp", "delta_for_grid"):
+        certificate["accounting"][name] = 0.0
+
+
+def _reason_ignored(certificate: dict) -> None:
+    certificate["not_releasable_because"] = ["law mode"]
+
+
+def _other_unit(certificate: dict) -> None:
+    certificate["guarantee"]["unit_of_privacy"] = "one household"
+
+
+def _no_sensitivity(certificate: dict) -> None:
+    certificate["charges"][1]["sensitivity"] = 0.5
+
+
+def _emptied_schema(certificate: dict) -> None:
+    certificate["data"]["schema"] = {}
+
+
 def _seeded(certificate: dict) -> None:
     certificate["noise"]["seeded"] = True
 
@@ -132,6 +158,12 @@ def _no_delta(certificate: dict) -> None:
         _smaller_claim,
         _all_smaller,
         _no_charges,
+        _replace_one,
+        _nothing_measured,
+        _reason_ignored,
+        _other_unit,
+        _no_sensitivity,
+        _emptied_schema,
         _other_schema,
         _seeded,
         _no_delta,

@@ -128,3 +128,10 @@ def test_dates_are_whole_days() -> None:
         back = schema.decode(cells, np.zeros(3, int))["d"]
         assert back.isna().tolist() == [False, True, False]
         assert back.dropna().dt.strftime("%Y-%m-%d").tolist() == ["1960-05-04", "2031-12-31"]
+
+
+def test_only_the_open_side_of_a_bound_is_estimated() -> None:
+    column = lk.Numeric(name="x", max=50, outer=(0, 200))
+    schema = lk.Schema(dataset="d", rows=5, columns=(column,))
+    settled = schema.resolve({"x": (3.0, 180.0)}).columns[0]
+    assert (settled.min, settled.max) == (3.0, 50)

@@ -36,16 +36,14 @@ class ArraySource:
         if self._images.ndim != 4 or self._images.dtype.kind not in "uifb":
             raise DataError(
                 f"{where}: expected numbers of shape (rows, height, width[, channels]), got "
-                f"{self._images.dtype} of shape {self._images.shape}."
+                f"{self._images.dtype} with {self._images.ndim} axes."
             )
         if labels is not None and np.ndim(labels) != 1:
             raise DataError(
-                f"{where}: expected one label per image, got labels of shape {np.shape(labels)}."
+                f"{where}: expected one label per image, got labels with {np.ndim(labels)} axes."
             )
         if labels is not None and len(labels) != len(self._images):
-            raise DataError(
-                f"{where}: there are {len(labels)} labels for {len(self._images)} images."
-            )
+            raise DataError(f"{where}: there are not as many labels as images.")
 
     def check(self, schema: Schema) -> None:
         image = _image_of(schema, self._where)

@@ -26,12 +26,12 @@ import pyarrow.dataset as pa_dataset
 import pyarrow.parquet as pa_parquet
 
 from .._check import DataError
-from .._columns import EPOCH, Image, Raw, Values
+from .._columns import EPOCH, Image, Raw, Values, canonical
 from .._schema import Schema
 
 CHUNK = 1 << 16
 BLOCK_BYTES = 1 << 24
-HEADER_BYTES = 1 << 20
+LINE_BYTES = 1 << 20
 NAMES_SHOWN = 20
 
 
@@ -129,16 +129,17 @@ def open_bytes(path: Path) -> IO[bytes]:
 class Lines:
     """A CSV file's bytes, so cleaned that no line can change how another is read.
 
-    One line is one record. Bytes that are no UTF-8 become replacement characters; quotes that do
-    not pair up within their line become blanks (an open quote would swallow the records after
-    it); a line longer than a block is left out.
+    One line is one record, and lines end with LF (or CR LF); a CR elsewhere becomes a blank. Bytes
+    that are no UTF-8 become replacement characters; quotes that do not pair up within their line
+    become blanks (an open quote would swallow the records after it); a line longer than
+    `LINE_BYTES` is left out.
     """
 
     def __init__(self, path: Path, delimiter: str) -> None:
         self._file = open_bytes(path)
         self._delimiter = ord(delimiter)
         self._ready = self._carry = b""
-        self._ended = False
+        self._ended = self._dropping = False
 
     def read(self, size: int = -1) -> bytes:
         while not self._ended and (size < 0 or not self._ready):
@@ -150,12 +151,15 @@ class Lines:
     def _fill(self) -> None:
         raw = self._file.read(BLOCK_BYTES // 2)
         self._ended = not raw
+        if self._dropping:  # the rest of a line that is too long
+            raw = raw[raw.find(b"\n") :] if b"\n" in raw else b""
+            self._dropping = not raw
         whole = self._carry + raw
         cut = len(whole) if self._ended else whole.rfind(b"\n") + 1
         lines, self._carry = whole[:cut], whole[cut:]
-        if len(self._carry) >= BLOCK_BYTES // 2:
-            self._carry = b"\x00"  # what is left of it is one ragged field, skipped like any other
-        self._ready += _paired_quotes(_utf8(lines), self._delimiter)
+        if len(self._carry) > LINE_BYTES:
+            self._carry, self._dropping = b"", True
+        self._ready += _paired_quotes(_utf8(_short_lines(lines)), self._delimiter)
 
     @property
     def closed(self) -> bool:
@@ -163,6 +167,15 @@ class Lines:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _short_lines(content: bytes) -> bytes:
+    if b"\r" in content:
+        content = content.replace(b"\r\n", b"\n").replace(b"\r", b" ")
+    ends = np.flatnonzero(np.frombuffer(b"\n" + content + b"\n", np.uint8) == ord("\n"))
+    if np.diff(ends).max() <= LINE_BYTES + 1:
+        return content
+    return b"\n".join(line if len(line) <= LINE_BYTES else b"" for line in content.split(b"\n"))
 
 
 def _utf8(content: bytes) -> bytes:
@@ -204,13 +217,15 @@ def csv_header(path: Path) -> tuple[list[str], str]:
             open_bytes(path) as raw,
             io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="") as text,
         ):
-            line = text.readline(HEADER_BYTES)
+            line = text.readline(LINE_BYTES)
     except FileNotFoundError:
         raise DataError(f"No file at {path}.") from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"Cannot read {path}: {plain_reason(error)}.") from None
     if not line.strip():
         raise DataError(f"{path} is empty: expected a line of column names.")
+    if line.endswith("\r"):
+        raise DataError(f"{path}: its lines end with CR alone. Save it with LF or CR LF line ends.")
     delimiter = max(",;\t|", key=line.count)
     try:
         names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter))]
@@ -264,27 +279,28 @@ def check_columns(names: list[str], schema: Schema, where: str) -> None:
 
 
 def to_arrow(frame: object) -> pa.Table:
-    """Any frame as an Arrow table; a pandas column of mixed types becomes texts."""
+    """Any frame as an Arrow table; a pandas column of objects becomes texts."""
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, pd.DataFrame):
-        columns = {}
-        for name in frame.columns:
-            try:
-                columns[str(name)] = pa.Array.from_pandas(frame[name])
-            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-                gone = frame[name].isna()
-                texts = [
-                    None if absent else str(v) for v, absent in zip(frame[name], gone, strict=True)
-                ]
-                columns[str(name)] = pa.array(texts, pa.string())
-        return pa.table(columns)
+        return pa.table({str(n): _pandas_column(frame[n]) for n in frame.columns})
     if hasattr(frame, "__arrow_c_stream__"):
         return pa.table(frame)
     raise DataError(
         f"Expected a path, a pandas, Arrow or Polars frame, or (images, labels) arrays; got "
         f"{type(frame).__name__}."
     )
+
+
+def _pandas_column(column: pd.Series) -> pa.Array:
+    if column.dtype != object:
+        return pa.Array.from_pandas(column)
+    # Cell by cell: a kind guessed from all cells together could turn on one of them.
+    texts = [
+        None if absent else canonical(v).encode("utf-8", "replace")
+        for v, absent in zip(column, column.isna(), strict=True)
+    ]
+    return pa.array(texts, pa.binary())
 
 
 def raw_columns(batch: pa.RecordBatch, schema: Schema) -> dict[str, Raw]:
@@ -376,8 +392,6 @@ def _parse_numbers(array: pa.Array) -> pa.Array:
 
 
 def _texts(array: pa.Array) -> list[str | None]:
-    from .._columns import canonical
-
     if pa.types.is_string(array.type):
         array = array.view(pa.binary())
     elif pa.types.is_large_string(array.type):

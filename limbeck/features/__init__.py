@@ -3,3 +3,4 @@
 from ._fourier import Fourier as Fourier
 from ._ntk import ConvolutionalNTK as ConvolutionalNTK
 from ._ntk import FullyConnectedNTK as FullyConnectedNTK
+from ._scattering import Scattering as Scattering

@@ -68,7 +68,7 @@ class AbstractMeanEmbedding(AbstractMethod):
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
         schema = private.schema
         features = self.feature_map(schema, seed)
-        counts = private.histogram(COUNTS, len(schema.classes))
+        counts = private.histogram(COUNTS)
         sums = private.sum(EMBEDDING, features)
         return self.distil(schema, features, counts, sums, seed=seed, progress=progress)
 

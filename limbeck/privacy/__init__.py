@@ -33,3 +33,4 @@ from ._noise import Stream as Stream
 from ._private import OTHER as OTHER
 from ._private import FeatureMap as FeatureMap
 from ._private import Private as Private
+from ._sum import check_grid as check_grid

@@ -62,16 +62,19 @@ class Charge:
         """The charge in dp-accounting's words, for its PLD or its RDP accountant."""
         if self.noise_multiplier == 0:
             return dp_accounting.NonPrivateDpEvent()
+        event: dp_accounting.DpEvent
         if self.mechanism == "discrete laplace":
             pure = 1.0 / self.noise_multiplier
-            if (
-                renyi
-            ):  # pure epsilon implies epsilon**2 / 2 zero-concentrated (Bun and Steinke 2016)
-                return dp_accounting.ZCDpEvent(pure * pure / 2)
-            return dp_event.DiscreteLaplaceDpEvent(pure, 1)
-        event: dp_accounting.DpEvent = dp_accounting.GaussianDpEvent(self.noise_multiplier)
-        if self.sampling is not None:
-            event = dp_accounting.PoissonSampledDpEvent(self.sampling, event)
+            # For RDP: pure epsilon implies epsilon^2 / 2 zero-concentrated (Bun and Steinke 2016).
+            event = (
+                dp_accounting.ZCDpEvent(pure * pure / 2)
+                if renyi
+                else dp_event.DiscreteLaplaceDpEvent(pure, 1)
+            )
+        else:
+            event = dp_accounting.GaussianDpEvent(self.noise_multiplier)
+            if self.sampling is not None:
+                event = dp_accounting.PoissonSampledDpEvent(self.sampling, event)
         return event if self.steps == 1 else dp_accounting.SelfComposedDpEvent(event, self.steps)
 
     def facts(self) -> dict[str, object]:
@@ -157,10 +160,7 @@ def cost(charges: Sequence[Charge], budget: Budget) -> Cost:
     if any(c.noise_multiplier == 0 for c in charges):
         return Cost(math.inf, budget.delta, math.inf, math.inf, math.inf, lost, cut)
     if rest <= 0:
-        raise LimbeckError(
-            f"Delta {budget.delta:g} is smaller than what the grid and thresholds need "
-            f"({lost + cut:.2g}). Choose a larger delta, a smaller epsilon or fewer features."
-        )
+        raise _delta_too_small(budget, lost + cut)
     pld, rdp = PLDAccountant(), RdpAccountant(list(ORDERS))
     for charge in charges:
         pld.compose(charge.event())
@@ -170,6 +170,13 @@ def cost(charges: Sequence[Charge], budget: Budget) -> Cost:
     by_pld = float(pld.get_epsilon(rest)) if charges else 0.0
     by_rdp = float(rdp.get_epsilon(rest)) if charges else 0.0
     return Cost(by_pld if exact is None else exact, budget.delta, exact, by_pld, by_rdp, lost, cut)
+
+
+def _delta_too_small(budget: Budget, needed: float) -> LimbeckError:
+    return LimbeckError(
+        f"Delta {budget.delta:g} is smaller than what the grid and thresholds need ({needed:.2g}). "
+        "Choose a larger delta, a smaller epsilon or fewer features."
+    )
 
 
 def calibrate(requests: Sequence[Charge], shares: Sequence[float], budget: Budget) -> list[Charge]:
@@ -194,10 +201,7 @@ def calibrate(requests: Sequence[Charge], shares: Sequence[float], budget: Budge
 
     lost = slack(scaled(1.0), budget.epsilon) + thresholds(requests)
     if lost >= budget.delta:
-        raise LimbeckError(
-            f"Delta {budget.delta:g} is smaller than what the grid and thresholds need "
-            f"({lost:.2g}). Choose a larger delta, a smaller epsilon or fewer features."
-        )
+        raise _delta_too_small(budget, lost)
     if all(r.gaussian for r in requests):
         return scaled(1.0 / mu_for(budget.epsilon, budget.delta - lost))
     return scaled(_search(lambda f: cost(scaled(f), budget).epsilon, budget.epsilon))

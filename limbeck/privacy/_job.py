@@ -34,15 +34,25 @@ class Job:
         text = json.dumps(identity, sort_keys=True, default=str)
         self.key = hashlib.sha256(text.encode()).hexdigest()[:24]
         self.folder = root / self.key
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise LimbeckError(
-                "The same job is already running in another process. Wait for it to end."
-            ) from None
+        self._lock = self._lock_folder()
+
+    def _lock_folder(self) -> int:
+        path = self.folder / "lock"
+        while True:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(handle).st_ino == path.stat().st_ino:
+                    return handle
+            except FileNotFoundError:
+                pass  # whoever held it removed the folder meanwhile: try again
+            except OSError:
+                os.close(handle)
+                raise LimbeckError(
+                    "The same job is already running in another process. Wait for it to end."
+                ) from None
+            os.close(handle)
 
     def __enter__(self) -> Job:
         return self
@@ -92,7 +102,10 @@ class Job:
         """Erase secret and answers, keeping the folder and its lock."""
         for path in self.folder.iterdir():
             if path.name == "secret":
-                path.write_bytes(bytes(path.stat().st_size))
+                with open(path, "r+b") as file:  # in place, not truncated: the old blocks
+                    file.write(bytes(path.stat().st_size))
+                    file.flush()
+                    os.fsync(file.fileno())
             if path.name != "lock":
                 path.unlink()
 

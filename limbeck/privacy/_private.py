@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, Protocol
 
 import equinox as eqx
@@ -18,7 +19,7 @@ import jax
 import numpy as np
 from scipy.special import ndtri
 
-from .._check import LimbeckError
+from .._check import DataError, LimbeckError
 from .._columns import Category, Numeric, Values, canonical
 from .._data import Dataset, Rows
 from .._schema import Schema
@@ -73,6 +74,8 @@ class Private:
     ) -> None:
         self._data, self._budget, self._noise, self._job = data, budget, noise, job
         self._planned = {c.name: c for c in charges}
+        if len(self._planned) < len(charges):
+            raise RuntimeError("two charges of a plan have the same name")
         self._asked: dict[str, int] = {}
         self._progress = progress
         self.schema = data.schema
@@ -90,12 +93,13 @@ class Private:
             rows without a declared label enter none. Discrete Gaussian noise.
         """
         groups = len(self.schema.classes) if by_label else 1
-        charge, grid = self._grid_sum(name, groups, features.size)
+        charge = self._charge_for(name, groups * features.size, "discrete gaussian")
+        bound = charge.sensitivity / self._factor
+        grid = GridSum(bound=bound, noise=charge.noise, groups=groups, size=features.size)
+        size = chunk_rows(features.size, self.schema.slots)
 
         def measure() -> np.ndarray:
             rows = self._rows()
-            size = max(1, CHUNK_BYTES // (8 * max(features.size, self.schema.slots)))
-            size = min(size, max(1, 1 << (len(rows) - 1).bit_length()) if len(rows) else 1)
             total = grid.zero()
             for number, chunk in enumerate(rows.chunks(size)):
                 phi = np.asarray(
@@ -108,31 +112,14 @@ class Private:
 
         return self._answer(name, charge, grid, measure)
 
-    def histogram(
-        self, name: str, bins: int, assign: Callable[[Rows], np.ndarray] | None = None
-    ) -> np.ndarray:
-        """Noisy counts (bins,); without `assign` the classes are counted.
+    def histogram(self, name: str) -> np.ndarray:
+        """Noisy number of rows in each class, (classes,).
 
         Privacy:
-            A row falls in at most one bin (-1: none), so it changes one count by one.
+            A row counts in at most one class, so it changes one count by one.
             Discrete Gaussian noise, or discrete Laplace where the charge says so.
         """
-        charge = self._planned_charge(name)
-        grid = GridSum(
-            bound=charge.sensitivity / self._factor, noise=charge.noise, groups=bins, size=1
-        )
-        rows_to_bin = assign or (lambda rows: rows.labels)
-
-        def count() -> np.ndarray:
-            counts = np.zeros(bins, np.int64)
-            for chunk in self._rows().chunks(1 << 16):
-                index = rows_to_bin(chunk)
-                counts += np.bincount(index[(index >= 0) & (index < bins)], minlength=bins)
-            return counts
-
-        if charge.mechanism == "discrete laplace":
-            return self._laplace(name, charge, bins, count)
-        return self._answer(name, charge, grid, lambda: count()[:, None] * grid.unit)[:, 0]
+        return self._histogram(name, len(self.schema.classes), lambda rows: rows.labels)
 
     def gradients(
         self, name: str, loss: Callable[..., Any], *, rows: int
@@ -149,14 +136,16 @@ class Private:
             A row enters a step with the charge's probability, its gradient clipped to the
             sensitivity. Gaussian noise. Divide by a public batch size, never by the true one.
         """
-        charge = self._planned_charge(name)
-        if charge.mechanism != "gaussian" or charge.sampling is None:
-            raise RuntimeError(f"charge '{name}' is not one for sampled gradients")
-        batches = PoissonBatches(charge.sampling, rows)
+        charge = self._charge_for(name, 1, "gaussian", sampled=True)
+        batches = PoissonBatches(charge.sampling or 0.0, rows)
         each = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)))
         bound = charge.sensitivity
 
         def oracle(parameters: np.ndarray) -> np.ndarray:
+            if np.size(parameters) != charge.coordinates:
+                raise RuntimeError(
+                    f"'{name}': {np.size(parameters)} parameters, {charge.coordinates} planned"
+                )
             step = self._asked.get(name, 0)
             self._count(name, charge)
 
@@ -193,8 +182,10 @@ class Private:
                     found[column.name] = self.bounds(f"bounds of {column.name}", column)
                 elif isinstance(column, Category):
                     found[column.name] = self.frequent(f"values of {column.name}", column)
-            self._data = self._data.with_schema(self.schema.resolve(found))
-            self.schema = self._data.schema
+            again = self._data.with_schema(self.schema.resolve(found))
+            if again._content() != self._data._content():
+                raise DataError("The data changed while they were being read. Run again.")
+            self._data, self.schema = again, again.schema
         return self.schema
 
     def bounds(self, name: str, column: Numeric, quantile: float = 0.005) -> tuple[float, float]:
@@ -215,9 +206,10 @@ class Private:
                 index = np.minimum(index, len(inner) - 2)
                 return np.where(np.isnan(cells), -1, index)
 
-            counts = self.histogram(f"{name}/{zoom}", len(inner) - 1, assign)
+            counts = self._histogram(f"{name}/{zoom}", len(inner) - 1, assign)
             # Counts that noise alone may well produce are taken for none (its scale is public).
-            counts[counts < 3.5 * self._planned[f"{name}/{zoom}"].noise] = 0.0
+            doubtful = counts < 3.5 * self._planned[f"{name}/{zoom}"].noise
+            counts = np.where(doubtful, 0.0, counts)
             shares = np.cumsum(counts) / max(counts.sum(), 1e-9)
             low = int(np.searchsorted(shares, quantile))
             high = min(int(np.searchsorted(shares, 1 - quantile)), len(counts) - 1)
@@ -239,7 +231,7 @@ class Private:
             probability at most the charge's `threshold_delta`; all else is the Gaussian
             mechanism. Noise is drawn only for values that occur, which the threshold covers.
         """
-        charge = self._planned_charge(name)
+        charge = self._charge_for(name, 1, "discrete gaussian", counting=True)
         grid = GridSum(bound=1.0, noise=charge.noise, groups=1, size=1)
 
         def measure() -> np.ndarray:
@@ -295,22 +287,50 @@ class Private:
     def _rows(self) -> Rows:
         return self._data._encoded()
 
-    def _planned_charge(self, name: str) -> Charge:
+    def _charge_for(
+        self,
+        name: str,
+        coordinates: int,
+        *mechanisms: str,
+        sampled: bool = False,
+        counting: bool = False,
+    ) -> Charge:
+        """The charge that pays for a question; one that prices another question is refused."""
         if name not in self._planned:
             raise RuntimeError(f"'{name}' was not planned, so it cannot be measured")
-        return self._planned[name]
+        charge = self._planned[name]
+        if charge.mechanism not in mechanisms or (charge.sampling is not None) != sampled:
+            raise RuntimeError(f"'{name}' was planned as another kind of question")
+        if charge.steps != 1 and not sampled:
+            raise RuntimeError(f"'{name}' can be answered once, {charge.steps} times are planned")
+        if coordinates > charge.coordinates:
+            raise RuntimeError(f"'{name}' measures more coordinates than were planned")
+        if counting and charge.sensitivity != self._factor:
+            raise RuntimeError(f"'{name}' counts rows: its sensitivity is {self._factor}")
+        return charge
+
+    def _histogram(self, name: str, bins: int, assign: Callable[[Rows], np.ndarray]) -> np.ndarray:
+        """Noisy counts (bins,) of rows that `assign` puts into a bin each, or (-1) into none."""
+        charge = self._charge_for(
+            name, bins, "discrete gaussian", "discrete laplace", counting=True
+        )
+
+        def count() -> np.ndarray:
+            counts = np.zeros(bins, np.int64)
+            for chunk in self._rows().chunks(1 << 16):
+                index = assign(chunk)
+                counts += np.bincount(index[(index >= 0) & (index < bins)], minlength=bins)
+            return counts
+
+        if charge.mechanism == "discrete laplace":
+            return self._laplace(name, charge, bins, count)
+        grid = GridSum(bound=1.0, noise=charge.noise, groups=bins, size=1)
+        return self._answer(name, charge, grid, lambda: count()[:, None] * grid.unit)[:, 0]
 
     def _count(self, name: str, charge: Charge) -> None:
         if self._asked.get(name, 0) >= charge.steps:
             raise RuntimeError(f"'{name}' was measured {charge.steps} times, as planned, already")
         self._asked[name] = self._asked.get(name, 0) + 1
-
-    def _grid_sum(self, name: str, groups: int, size: int) -> tuple[Charge, GridSum]:
-        charge = self._planned_charge(name)
-        if groups * size > charge.coordinates:
-            raise RuntimeError(f"'{name}' measures more coordinates than were planned")
-        bound = charge.sensitivity / self._factor
-        return charge, GridSum(bound=bound, noise=charge.noise, groups=groups, size=size)
 
     def _answer(
         self, name: str, charge: Charge, grid: GridSum, measure: Callable[[], np.ndarray]
@@ -324,8 +344,6 @@ class Private:
     def _laplace(
         self, name: str, charge: Charge, bins: int, count: Callable[[], np.ndarray]
     ) -> np.ndarray:
-        from fractions import Fraction
-
         self._count(name, charge)
 
         def measure() -> np.ndarray:
@@ -349,9 +367,16 @@ class Private:
         return known
 
 
+def chunk_rows(size: int, slots: int) -> int:
+    """Rows per chunk: of one shape for all numbers of rows, so that a row's features (their last
+    bit, too) do not depend on how many others there are."""
+    return max(64, min(4096, CHUNK_BYTES // (8 * max(size, slots)) // 64 * 64))
+
+
 @eqx.filter_jit
 def _evaluate(features: FeatureMap, slots: Any) -> Any:
-    return features(slots)
+    """Features of one row at a time, by construction: no map can see a row's neighbours."""
+    return jax.vmap(lambda row: features(row[None])[0])(slots)
 
 
 def _padded(array: np.ndarray, size: int) -> np.ndarray:

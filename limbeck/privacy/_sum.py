@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._check import LimbeckError
+from ._accountant import Charge
 from ._discrete import SIGMA, discrete_gaussian
 from ._noise import Stream
 
@@ -66,6 +67,10 @@ class GridSum:
 
     def accumulate(self, contributions: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """The partial sum of some rows: contributions (rows, size), groups (rows,)."""
+        if contributions.shape != (len(groups), self.size):
+            raise RuntimeError(
+                f"contributions of shape {contributions.shape[1:]}, planned {self.size}"
+            )
         scaled = clip_rows(contributions, self.limit, 1.0 / self.grid)
         whole = np.rint(scaled, out=scaled)
         norms = np.einsum("ij,ij->i", whole, whole)
@@ -76,6 +81,8 @@ class GridSum:
 
     @staticmethod
     def merge(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        if left.shape != right.shape:
+            raise RuntimeError("partial sums of different shapes do not merge")
         return left + right
 
     def finalise(self, total: np.ndarray, stream: Stream) -> np.ndarray:
@@ -83,6 +90,13 @@ class GridSum:
         if self.noise > 0:
             total = total + discrete_gaussian(stream, total.size).reshape(total.shape)
         return total * self.grid
+
+
+def check_grid(charge: Charge) -> None:
+    """Refuse, before anything is spent, noise so large that its grid cannot hold a contribution."""
+    if charge.mechanism == "discrete gaussian":
+        bound = charge.sensitivity / 2  # that of one row, also under replace-one
+        GridSum(bound=bound, noise=charge.noise, groups=1, size=charge.coordinates).limit  # noqa: B018
 
 
 def clip_rows(rows: np.ndarray, limit: float, scale: float) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from limbeck import Budget, LimbeckError
-from limbeck.privacy import Charge, calibrate, cost, gaussian_epsilon, mu_for
+from limbeck.privacy import Charge, calibrate, check_grid, cost, gaussian_epsilon, mu_for
 
 ONE = Charge(name="one", sensitivity=1.0, coordinates=1)
 
@@ -114,3 +114,20 @@ def test_gaussian_curve_is_monotone_and_inverts() -> None:
     for mu, epsilon in zip(mus[10:], epsilons[10:], strict=True):
         if epsilon > 0:
             assert mu_for(epsilon, 1e-6) == pytest.approx(mu, rel=1e-6)
+
+
+def test_every_mechanism_pays_for_its_steps() -> None:
+    for mechanism in ("discrete laplace", "discrete gaussian"):
+        charge = Charge(
+            name="n", mechanism=mechanism, sensitivity=1.0, coordinates=1, noise_multiplier=20.0
+        )
+        once = cost([charge], Budget(1.0)).epsilon
+        assert cost([replace(charge, steps=100)], Budget(1.0)).epsilon > 5 * once
+
+
+def test_noise_too_large_for_its_grid_is_refused() -> None:
+    """Before anything is spent: `plan` looks at every charge."""
+    wide = replace(ONE, coordinates=4000, noise_multiplier=1e6)
+    with pytest.raises(LimbeckError, match="too many"):
+        check_grid(wide)
+    check_grid(replace(wide, noise_multiplier=10.0))

@@ -23,10 +23,10 @@ NOISE = 3.7
 
 
 class Wild:
-    """A feature map that lies about its norm, for rows of any kind."""
+    """A feature map that lies about its norm."""
 
     size = 5
-    norm_bound = 1.0
+    norm_bound = 0.1
 
     def __call__(self, rows: jax.Array) -> jax.Array:
         return 50.0 * rows[:, :5] - 7.0
@@ -152,6 +152,53 @@ def test_noise_zero_gives_the_plain_sum() -> None:
     assert np.allclose(got, plain, atol=1e-4)
 
 
+def test_removing_a_row_changes_nothing_but_its_own_part() -> None:
+    """Also across a power of two: other rows' features keep every bit, whatever n is."""
+    schema = image_schema(size=28)
+    images, _ = image_rows(65, size=28)
+    labels = np.zeros(65, np.int64)
+    features = Fourier(slots=784, size=1000, length_scales=(3.0,), key=jax.random.key(0))
+
+    def total(keep: np.ndarray) -> np.ndarray:
+        charge = _sum_charge(1000, 3)
+        return ask(lk.read((images[keep], labels[keep]), schema), charge).sum("sum", features)
+
+    everyone = np.arange(65)
+    whole = total(everyone)
+    grid = GridSum(bound=1.0, noise=3.7306, groups=3, size=1000)
+    for gone in (0, 7, 64):
+        moved = whole - total(np.delete(everyone, gone))
+        assert np.linalg.norm(moved) <= 1.0
+        alone = total(np.array([gone])) - total(np.array([], int))
+        assert np.abs(moved - alone).max() < grid.grid / 2  # to the last step of the grid
+
+
+class BatchCentred:
+    """A feature map that looks at its neighbours: the classic mistake."""
+
+    size, norm_bound = 4, 1.0
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        return jnp.sign(rows[:, :4] - rows[:, :4].mean(axis=0))
+
+
+def test_a_map_that_looks_at_its_neighbours_sees_none() -> None:
+    schema, rows = table_schema(), table_rows(30)
+    whole = _exact(lk.read(rows, schema), BatchCentred(), 4)
+    for i in (0, 5, 29):
+        without = _exact(lk.read(rows.drop(index=i), schema), BatchCentred(), 4)
+        assert np.linalg.norm(whole - without) <= 1.0
+
+
+class Narrow:
+    """Says it has eight features and returns one, which must not be copied eight times."""
+
+    size, norm_bound = 8, 1.0
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        return rows[:, :1]
+
+
 # ---- plans are kept --------------------------------------------------------------------------
 
 
@@ -160,16 +207,64 @@ def test_only_planned_questions_and_only_once() -> None:
         lk.read(table_rows(9), table_schema()), Charge(name="n", sensitivity=1.0, coordinates=3)
     )
     with pytest.raises(RuntimeError, match="not planned"):
-        private.histogram("other", 3)
-    private.histogram("n", 3)
+        private.histogram("other")
+    private.histogram("n")
     with pytest.raises(RuntimeError, match="already"):
-        private.histogram("n", 3)
+        private.histogram("n")
 
 
 def test_more_coordinates_than_planned_are_refused() -> None:
     private = ask(lk.read(table_rows(9), table_schema()), _sum_charge(4, 3))
     with pytest.raises(RuntimeError, match="coordinates"):
         private.sum("sum", Wild())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sampling": 0.01},
+        {"mechanism": "discrete laplace", "noise_multiplier": 1.0},
+        {"mechanism": "gaussian"},
+        {"steps": 3},
+    ],
+)
+def test_a_question_must_be_the_one_that_was_priced(change: dict) -> None:
+    """Sampling or another mechanism is never credited to a question that does not use it."""
+    data = lk.read(table_rows(9), table_schema())
+    charge = replace(_sum_charge(5, 3), noise_multiplier=4.0)
+    for ask_it in (
+        lambda p: p.sum("sum", Wild()),
+        lambda p: p.frequent("sum", data.schema.columns[2]),
+    ):
+        private = Private(data, [replace(charge, **change)], lk.Budget(1.0), Noise.from_seed(0))
+        with pytest.raises(RuntimeError, match="another kind|times are planned"):
+            ask_it(private)
+    private = Private(data, [charge], lk.Budget(1.0), Noise.from_seed(0))
+    with pytest.raises(RuntimeError, match="another kind"):
+        private.gradients("sum", _loss, rows=9)
+
+
+@pytest.mark.parametrize("mechanism", ["discrete gaussian", "discrete laplace"])
+def test_counts_have_sensitivity_one_whatever_a_charge_says(mechanism: str) -> None:
+    charge = Charge(
+        name="n", mechanism=mechanism, sensitivity=0.01, coordinates=3, noise_multiplier=1.0
+    )
+    private = Private(
+        lk.read(table_rows(9), table_schema()), [charge], lk.Budget(1.0), Noise.from_seed(0)
+    )
+    with pytest.raises(RuntimeError, match="sensitivity"):
+        private.histogram("n")
+
+
+def test_features_of_another_shape_are_refused() -> None:
+    data = lk.read(table_rows(9), table_schema())
+    with pytest.raises(RuntimeError, match="shape"):
+        ask(data, _sum_charge(8, 3)).sum("sum", Narrow())
+
+
+def test_two_charges_cannot_share_a_name() -> None:
+    with pytest.raises(RuntimeError, match="same name"):
+        ask(lk.read(table_rows(9), table_schema()), _sum_charge(5, 3), _sum_charge(5, 3))
 
 
 def test_rows_are_only_had_at_infinite_epsilon() -> None:
@@ -196,7 +291,7 @@ def test_histograms_count() -> None:
         Charge(name="n", sensitivity=1.0, coordinates=3),
         epsilon=10.0,
     )
-    counts = private.histogram("n", 3)
+    counts = private.histogram("n")
     truth = [(rows["ill"] == v).sum() for v in ("no", "yes", "unsure")]
     assert np.abs(counts - truth).max() < 5
 
@@ -206,7 +301,7 @@ def test_laplace_histograms_count_in_whole_numbers() -> None:
     charge = Charge(
         name="n", mechanism="discrete laplace", sensitivity=1.0, coordinates=3, noise_multiplier=2.0
     )
-    counts = ask(lk.read(rows, table_schema()), charge).histogram("n", 3)
+    counts = ask(lk.read(rows, table_schema()), charge).histogram("n")
     assert np.array_equal(counts, np.rint(counts))
     assert abs(counts[0] - (rows["ill"] == "no").sum()) < 60
 
@@ -252,10 +347,42 @@ def test_gradient_sums_are_those_of_the_batch_whatever_its_declared_size(declare
     assert np.allclose(*answers, atol=1e-5)
 
 
-def test_gradients_of_no_rows_are_noise() -> None:
-    private = ask(lk.read(table_rows(0), table_schema()), _gradient_charge(steps=1))
-    answer = private.gradients("gradient", _loss, rows=200)(np.zeros(10, np.float32))
-    assert np.isfinite(answer).all()
+def test_gradients_of_no_rows_are_noise_of_the_charged_scale() -> None:
+    """P12: the noise that was charged is the noise that is added, fresh in every step."""
+
+    def loss(parameters: jax.Array, slots: jax.Array, label: jax.Array) -> jax.Array:
+        return parameters.sum() * slots[0]
+
+    private = ask(lk.read(table_rows(0), table_schema()), _gradient_charge(steps=2, size=20_000))
+    oracle = private.gradients("gradient", loss, rows=200)
+    one, two = (oracle(np.zeros(20_000, np.float32)) for _ in range(2))
+    assert np.std(one) == pytest.approx(private._planned["gradient"].noise, rel=0.02)
+    assert abs(np.corrcoef(one, two)[0, 1]) < 0.05
+
+
+def test_gradient_steps_see_poisson_batches() -> None:
+    """P4, P15, P18: what a step really adds up are independent coins per row, fresh every step."""
+    count, steps = 40, 150
+    values = tuple(f"v{i}" for i in range(count))
+    schema = lk.Schema(dataset="d", rows=count, columns=(lk.Category(name="c", values=values),))
+    data = lk.read(pd.DataFrame({"c": values}), schema)
+    charge = _gradient_charge(steps=steps, sampling=0.3, size=count)
+    charge = replace(charge, noise_multiplier=1e-6)
+    private = Private(data, [charge], lk.Budget(1.0), Noise.from_seed(0))
+    oracle = private.gradients("gradient", lambda p, slots, label: jnp.dot(p, slots), rows=count)
+    batches = np.array([oracle(np.zeros(count, np.float32)) for _ in range(steps)]).round(3)
+    assert set(np.unique(batches)) == {0.0, 1.0}
+    assert abs(batches.mean() - 0.3) < 0.03
+    assert np.abs(batches.mean(axis=0) - 0.3).max() < 0.16
+    assert batches.sum(axis=1).std() == pytest.approx(math.sqrt(count * 0.21), rel=0.25)
+    assert np.abs(np.corrcoef(batches) - np.eye(steps)).mean() < 0.2
+
+
+def test_gradients_of_another_size_are_refused() -> None:
+    """One parameter must not be copied over a hundred charged coordinates."""
+    private = ask(lk.read(table_rows(9), table_schema()), _gradient_charge(size=100))
+    with pytest.raises(RuntimeError, match="parameters"):
+        private.gradients("gradient", _loss, rows=9)(np.zeros(1, np.float32))
 
 
 def test_no_neighbour_moves_a_gradient_beyond_the_clip() -> None:
