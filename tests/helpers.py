@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -74,9 +75,10 @@ def ask(
     noise: Noise | None = None,
     adjacency: str = "add-remove",
 ) -> Private:
-    """A `Private` whose charges share a budget evenly."""
+    """A `Private` whose charges share a budget evenly, or keep the noise they come with."""
     budget = lk.Budget(epsilon, 1e-5, adjacency)
-    planned = calibrate(charges, [1.0] * len(charges), budget)
+    given = not any(math.isnan(c.noise_multiplier) for c in charges)
+    planned = charges if given else calibrate(charges, [1.0] * len(charges), budget)
     return Private(data, planned, budget, noise or Noise.from_seed(0))
 
 

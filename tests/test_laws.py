@@ -55,7 +55,7 @@ def test_law_mode_is_not_the_real_thing(case: Case, tmp_path: Path) -> None:
 def test_no_neighbour_moves_a_measurement_beyond_its_sensitivity(case: Case) -> None:
     """Every row is taken out in turn, noise frozen: each measurement moves within its charge."""
     rows = case.rows()
-    count = 12
+    count = 5
 
     def without(gone: int | None) -> dict[str, np.ndarray]:
         keep = [i for i in range(count) if i != gone]

@@ -72,7 +72,7 @@ def test_every_filter_bounds_what_the_plain_composition_gives() -> None:
 
 
 def test_rdp_takes_sampled_runs_cheaply() -> None:
-    runs = [_run(1.0, SAMPLED) for _ in range(3)]
+    runs = [_run(1.0, SAMPLED)] * 3
     assert spent(runs, _life(10.0, 1e-5, "rdp")) < spent(runs, _life(10.0, 1e-4, "gdp"))
 
 

@@ -316,6 +316,7 @@ def _gradient_charge(steps: int = 4, sampling: float = 0.2, size: int = 10) -> C
         sensitivity=1.0,
         coordinates=size,
         sampling=sampling,
+        noise_multiplier=1.0,
         steps=steps,
     )
 
