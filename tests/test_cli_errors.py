@@ -1020,17 +1020,10 @@ COMMANDS: list[Case] = [
 
 CASES = [*DATA, *SCHEMAS, *SETUP, *PLACES, *RELEASES, *COMMANDS]
 
-CHARGED: set[str] = set()
-"""Checked by the feature map alone, when the run is paid for already."""
 
-
-def as_parameter(case: Case) -> Any:
-    name, build, words = case
-    late = pytest.mark.xfail(reason="refused only after the charge", strict=False)
-    return pytest.param(build, words, id=name, marks=[late] if name in CHARGED else [])
-
-
-@pytest.mark.parametrize(("build", "words"), [as_parameter(case) for case in CASES])
+@pytest.mark.parametrize(
+    ("build", "words"), [pytest.param(build, words, id=name) for name, build, words in CASES]
+)
 def test_refused(desk: Desk, build: Builder, words: tuple[str, ...]) -> None:
     message = check_refused(desk, build(desk), words)
     if "LIMBECK_MESSAGES" in os.environ:  # to read them all as a data owner would
