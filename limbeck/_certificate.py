@@ -189,10 +189,11 @@ def check_consistency(certificate: Mapping[str, Any], schema: Schema) -> None:
         ]
     except LimbeckError as error:
         raise ReleaseError(f"The certificate's method cannot be: {error}") from None
-    asked += estimate_charges(data["estimated_columns"], schema)
-    if guarantee["adjacency"] == "replace-one":
+    budget = Budget(_number(guarantee["epsilon"]), guarantee["delta"], guarantee["adjacency"])
+    asked += estimate_charges(data["estimated_columns"], schema, budget)
+    if budget.adjacency == "replace-one":
         asked = [doubled(c) for c in asked]
-    free = {"noise_multiplier": 0.0, "threshold_delta": 0.0}
+    free = {"noise_multiplier": 0.0}
     wanted = {c.name: c.facts() | free for c in asked}
     stated = {c["name"]: c | free for c in certificate["charges"]}
     if wanted != stated:
@@ -235,7 +236,7 @@ def _compare(name: str, claim: object, found: object) -> None:
     if claim is None or found is None or isinstance(claim, str) or isinstance(found, str):
         same = claim == found
     else:
-        same = math.isclose(float(claim), float(found), rel_tol=1e-4, abs_tol=1e-6)  # type: ignore
+        same = math.isclose(float(claim), float(found), rel_tol=1e-4)  # type: ignore[arg-type]
     if not same:
         raise ReleaseError(
             f"The certificate claims {name} = {claim}, but its charges give {found}. It was changed, "

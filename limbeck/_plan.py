@@ -81,9 +81,10 @@ def doubled(charge: Charge) -> Charge:
     )
 
 
-def estimate_charges(names: Sequence[str], schema: Schema) -> list[Charge]:
-    """What estimating the named columns asks; thresholds still to be set."""
+def estimate_charges(names: Sequence[str], schema: Schema, budget: Budget) -> list[Charge]:
+    """What estimating the named columns asks, in the schema's order."""
     charges: list[Charge] = []
+    delta = THRESHOLD_SHARE * budget.delta / budget.sensitivity_factor if budget.private else 0.0
     for column in (c for c in schema.columns if c.name in names):
         if isinstance(column, Numeric):
             charges += [
@@ -92,21 +93,15 @@ def estimate_charges(names: Sequence[str], schema: Schema) -> list[Charge]:
             ]
         else:
             # Neighbours differ in the counts of at most two values, however many there are.
-            charges.append(Charge(name=f"values of {column.name}", sensitivity=1.0, coordinates=2))
+            name = f"values of {column.name}"
+            part = delta / len(names)
+            charges.append(Charge(name=name, sensitivity=1.0, coordinates=2, threshold_delta=part))
     return charges
 
 
 def _estimates(schema: Schema, budget: Budget) -> list[tuple[Charge, float]]:
     """Charges with their shares: the columns share evenly, and so do a column's histograms."""
-    asked: list[tuple[Charge, float]] = []
-    columns = schema.estimated
-    for column in columns:
-        charges = estimate_charges([column.name], schema)
-        if not isinstance(column, Numeric) and budget.private:
-            delta = THRESHOLD_SHARE * budget.delta / len(columns)
-            charges = [
-                replace(c, threshold_delta=delta / budget.sensitivity_factor) for c in charges
-            ]
-        share = schema.estimate_share / len(columns) / len(charges)
-        asked += [(c, share) for c in charges]
-    return asked
+    names = [c.name for c in schema.estimated]
+    charges = estimate_charges(names, schema, budget)
+    whole = schema.estimate_share / max(1, len(names))
+    return [(c, whole / ZOOMS if c.name.startswith("bounds of ") else whole) for c in charges]

@@ -252,3 +252,22 @@ def test_class_shares_of_a_sample_are_the_noisy_ones(table: Path) -> None:
     shares = dict(zip(release.schema.classes, release.class_weights, strict=True))
     for value, share in shares.items():
         assert drawn.get(value, 0.0) == pytest.approx(share, abs=1e-4)
+
+
+def test_estimated_releases_verify_and_their_thresholds_cannot_be_dropped(tmp_path: Path) -> None:
+    columns = {c.name: c for c in table_schema().columns}
+    columns["income"] = lk.Numeric(name="income", outer=(-1e4, 1e4))
+    columns["town"] = lk.Category(name="town", most=5)
+    schema = table_schema(columns=tuple(columns.values()))
+    for adjacency in ("add-remove", "replace-one"):
+        out, budget = tmp_path / adjacency, lk.Budget(1.0, 1e-5, adjacency)
+        lk.distill(lk.read(table_rows(150), schema), METHOD, budget, out=out)
+        assert lk.verify(out).threshold == pytest.approx(0.025 * 1e-5)
+
+    def drop(certificate: dict) -> None:
+        for charge in certificate["charges"]:
+            charge["threshold_delta"] = 0.0
+
+    _tamper(out, drop)
+    with pytest.raises(lk.ReleaseError):
+        lk.verify(out)
