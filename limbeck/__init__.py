@@ -37,6 +37,7 @@ from ._columns import (
 )
 from ._data import Dataset as Dataset
 from ._distill import distill as distill
+from ._distill import redistil as redistil
 from ._io import draft_schema as draft_schema
 from ._io import read as read
 from ._plan import Plan as Plan

@@ -14,10 +14,12 @@ _CONTENTS = {
     "data.npz": "the released images (`images`) and their `labels`",
     "images/": "the same images as PNG files, one folder per class",
     "contact-sheet.png": "the first images of each class at a glance",
+    "generator.npz": "the generator, with its settings in `generator.json`: draws further rows for free",
+    "distilled.npz": "the exact numbers (`slots`, encoded rows), `labels` (codes) and, where a method "
+    "learns them, `targets`: train on these",
 }
 _ALWAYS = {
     "schema.toml": "the columns with their declared bounds and values",
-    "generator.npz": "the generator, with its settings in `generator.json`: draws further rows for free",
     "measurements.npz": "the noisy numbers everything was made from",
     "certificate.json": "the privacy claim, with all that is needed to recompute it",
     "croissant.json": "this description for machines",

@@ -8,6 +8,8 @@ and the limits. The JSON schema is `certificate.schema.json` in this package.
 from __future__ import annotations
 
 import datetime
+import hashlib
+import json
 import math
 import os
 import platform
@@ -122,6 +124,7 @@ def make_certificate(
             "settings": plan.method.settings(),
             "settings_source": source,
             "public_seed": public_seed,
+            "redistilled_from": None,
         },
         "trust_model": TRUST_MODEL,
         "assumptions": list(ASSUMPTIONS),
@@ -129,6 +132,33 @@ def make_certificate(
         "software": _versions(),
         "papers": list(plan.method.papers),
     }
+
+
+def redistilled(
+    certificate: Mapping[str, Any], schema: Schema, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The certificate of a release that was made again from the measurements of another.
+
+    Args:
+        certificate: Of the release that paid for the measurements.
+        schema: Its schema.
+        settings: The method's settings now; only free ones may differ.
+    """
+    text = json.dumps(certificate, sort_keys=True).encode()
+    method = {
+        **certificate["method"],
+        "settings": dict(settings),
+        "redistilled_from": hashlib.sha256(text).hexdigest(),
+    }
+    made = {**certificate, "created": _today(), "method": method, "software": _versions()}
+    try:
+        check_consistency(made, schema)
+    except ReleaseError:
+        raise LimbeckError(
+            "These settings would measure something else, and the rows are not at hand. Only what "
+            f"{method['name']} does after measuring can be changed; for the rest, distill anew."
+        ) from None
+    return made
 
 
 def recompute(certificate: Mapping[str, Any]) -> Cost:

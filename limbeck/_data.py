@@ -92,7 +92,7 @@ class Dataset:
 
 
 def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> tuple[Rows, bytes]:
-    store, labels, count, digest = _Store(), [], 0, hashlib.blake2b(digest_size=32)
+    store, labels, count, digest = Store(), [], 0, hashlib.blake2b(digest_size=32)
     for raw in source.chunks(schema):
         for column in schema.columns:
             _absorb(digest, raw[column.name])
@@ -119,7 +119,7 @@ def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:
     digest.update(np.ascontiguousarray(raw).data)
 
 
-class _Store:
+class Store:
     """Chunks of cells that become one array: in memory, or beyond the limit in a hidden file."""
 
     def __init__(self) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from ._certificate import make_certificate
+from ._certificate import make_certificate, redistilled
 from ._check import LimbeckError, positive
 from ._data import Dataset
 from ._plan import Plan, plan
+from ._recipe import make_method
 from ._release import Release, check_target, draw
-from .methods import AbstractMethod
+from ._schema import Schema
+from .methods import AbstractMeasureOnce, AbstractMethod, Generated, Product
 from .privacy import Budget, Job, Ledger, Noise, Private, new_run
 
 Progress = Callable[[str, float], None]
@@ -61,7 +64,7 @@ def distill(
     if not budget.private and not non_private:
         raise LimbeckError("epsilon = infinity adds no noise; say so with --non-private.")
     if rows is not None:
-        positive(rows=rows)
+        _check_rows(method, rows)
     if out is not None:
         check_target(Path(out), force=force)
     planned = plan(method, data.schema, budget)
@@ -80,6 +83,68 @@ def distill(
         ledger.finish(run)
         job.erase()
     return release
+
+
+def redistil(
+    release: Release,
+    settings: Mapping[str, Any],
+    *,
+    out: str | Path | None = None,
+    rows: int | None = None,
+    force: bool = False,
+    progress: Progress = lambda phase, done: None,
+) -> Release:
+    """Make another set from the measurements that a release carries: free, epsilon unchanged.
+
+    Args:
+        release: With its measurements, as `Release.load` gives it.
+        settings: The method's settings that are to change, such as {"per_class": 50}.
+        out: Folder to write the new release to.
+        rows: How many rows to draw, where the method makes a generator.
+        force: Replace an existing release at `out`.
+        progress: Called with a phase and a fraction done.
+
+    Raises:
+        LimbeckError: The method keeps no measurements, or a setting changes what is measured.
+    """
+    made_by = release.certificate["method"]
+    method = make_method(made_by["name"], {**made_by["settings"], **settings})
+    if not isinstance(method, AbstractMeasureOnce):
+        raise LimbeckError(
+            f"{method.name} keeps no measurements to make another set from; distill anew."
+        )
+    if rows is not None:
+        _check_rows(method, rows)
+    if out is not None:
+        check_target(Path(out), force=force)
+    schema = release.schema
+    certificate = redistilled(release.certificate, schema, method.settings())
+    seed = made_by["public_seed"]
+    product = method.distil(schema, release.measurements, seed=seed, progress=progress)
+    made = Release(
+        schema=schema,
+        certificate=certificate,
+        data=draw(schema, product.source, rows or _size(product, schema), seed=seed),
+        source=product.source,
+        measurements=release.measurements,
+    )
+    if out is not None:
+        made.save(out, force=force)
+    return made
+
+
+def _check_rows(method: AbstractMethod, rows: int) -> None:
+    positive(rows=rows)
+    if method.fixed_size:
+        raise LimbeckError(
+            f"{method.name} makes a set of a fixed size, which its settings give; got rows = {rows}."
+        )
+
+
+def _size(product: Product, schema: Schema) -> int:
+    """How many rows to release when nobody said."""
+    many = schema.image and isinstance(product.source, Generated)
+    return min(product.rows, IMAGE_ROWS) if many else product.rows
 
 
 def _admit(
@@ -129,15 +194,13 @@ def _make(
         source=settings_source,
         public_seed=public_seed,
     )
-    count = rows or (min(product.rows, IMAGE_ROWS) if schema.image else product.rows)
+    count = rows or _size(product, schema)
     seed = noise.public_seed("rows")
     return Release(
         schema=schema,
         certificate=certificate,
-        data=draw(schema, product.generator, product.class_weights, count, seed=seed),
-        generator=product.generator,
-        generator_settings=product.generator_settings,
-        class_weights=product.class_weights,
+        data=draw(schema, product.source, count, seed=seed),
+        source=product.source,
         measurements=product.measurements,
     )
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import pandas as pd
 
@@ -22,7 +21,7 @@ from ._check import ReleaseError, positive
 from ._io import read as read_data
 from ._io import save_images, save_table
 from ._schema import Schema
-from .nets import Generator, arrays_of, build_generator, generate, with_arrays
+from .methods import SOURCES, Source
 from .privacy import Cost
 
 SUMS = "SHA256SUMS"
@@ -43,9 +42,8 @@ class Release:
     certificate: dict[str, Any]
     data: pd.DataFrame | Images
     """The released rows, in the owner's columns, or the released images."""
-    generator: Generator
-    generator_settings: Mapping[str, Any]
-    class_weights: np.ndarray
+    source: Source
+    """What the rows came from: a generator, or the exact numbers of a distilled set."""
     measurements: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The noisy numbers everything was made from; public now."""
 
@@ -59,7 +57,7 @@ class Release:
     def sample(self, rows: int, *, seed: int = 0) -> pd.DataFrame | Images:
         """As many rows as you like: post-processing, at no further cost of privacy."""
         positive(rows=rows)
-        return draw(self.schema, self.generator, self.class_weights, rows, seed=seed)
+        return draw(self.schema, self.source, rows, seed=seed)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write the release as a folder: all of it or nothing.
@@ -99,23 +97,17 @@ class Release:
         try:
             certificate = read_certificate(folder)
             schema = Schema.load(folder / "schema.toml")
-            settings = json.loads((folder / "generator.json").read_text())
-            with np.load(folder / "generator.npz", allow_pickle=False) as file:
-                arrays = dict(file)
+            source = _load_source(folder, schema)
             with np.load(folder / "measurements.npz", allow_pickle=False) as file:
                 measurements = dict(file)
             data = _load_data(folder, schema)
         except (OSError, ValueError, KeyError) as error:
             raise ReleaseError(f"{folder} is not a complete release: {error}.") from None
-        weights = arrays.pop("class_weights")
-        fresh = build_generator(schema, settings, key=jax.random.key(0))
         return cls(
             schema=schema,
             certificate=certificate,
             data=data,
-            generator=with_arrays(fresh, arrays),
-            generator_settings=settings,
-            class_weights=weights,
+            source=source,
             measurements=measurements,
         )
 
@@ -126,17 +118,16 @@ class Release:
             written = save_images(self.data.images, labels, self.schema, folder)
         else:
             written = save_table(self.data, self.schema, folder)
-        _save_arrays(
-            folder / "generator.npz",
-            arrays_of(self.generator) | {"class_weights": self.class_weights},
-        )
+        kind = self.source.kind
+        _save_arrays(folder / f"{kind}.npz", self.source.arrays())
         _save_arrays(folder / "measurements.npz", self.measurements)
-        _write_text(folder / "generator.json", _dump(dict(self.generator_settings)))
+        if facts := self.source.facts():
+            _write_text(folder / f"{kind}.json", _dump(facts))
         _write_text(folder / "schema.toml", self.schema.toml())
         _write_text(folder / "certificate.json", _dump(self.certificate))
         _write_text(
             folder / "README.md",
-            make_card(self.certificate, self.schema, _length(self.data), written),
+            make_card(self.certificate, self.schema, _length(self.data), [*written, f"{kind}.npz"]),
         )
         sums = {name: _sha256(folder / name) for name in written if not name.endswith("/")}
         _write_text(
@@ -146,17 +137,12 @@ class Release:
         _write_text(folder / SUMS, "".join(lines))
 
 
-def draw(
-    schema: Schema, generator: Generator, weights: np.ndarray, rows: int, *, seed: int
-) -> pd.DataFrame | Images:
-    """Rows from a generator, classes in their noisy proportions, decoded to the owner's values."""
-    rng = np.random.default_rng(seed)
-    labels = rng.permutation(_apportion(weights, rows))
-    codes = rng.standard_normal((rows, generator.code), dtype=np.float32)
-    slots = generate(generator, codes, labels)
+def draw(schema: Schema, source: Source, rows: int, *, seed: int) -> pd.DataFrame | Images:
+    """Rows from a source, decoded to the owner's values."""
+    slots, labels = source.draw(schema, rows, seed=seed)
     if schema.image:
         return Images(schema.image.decode(slots), np.asarray(schema.classes)[labels])
-    return schema.decode(schema.collapse(slots, rng), labels)
+    return schema.decode(schema.collapse(slots, np.random.default_rng([seed, 1])), labels)
 
 
 def verify(folder: str | Path) -> Cost:
@@ -258,11 +244,14 @@ def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
     return Images(images, labels)
 
 
-def _apportion(weights: np.ndarray, rows: int) -> np.ndarray:
-    """Label codes whose shares are the weights, to the nearest row."""
-    ends = np.rint(np.cumsum(weights) * rows).astype(np.int64)
-    ends[-1] = rows
-    return np.repeat(np.arange(len(weights)), np.diff(ends, prepend=0))
+def _load_source(folder: Path, schema: Schema) -> Source:
+    for kind, source in SOURCES.items():
+        if (folder / f"{kind}.npz").exists():
+            path = folder / f"{kind}.json"
+            facts = json.loads(path.read_text()) if path.exists() else {}
+            with np.load(folder / f"{kind}.npz", allow_pickle=False) as file:
+                return source.load(schema, facts, dict(file))
+    raise ValueError(f"it has none of {', '.join(f'{kind}.npz' for kind in SOURCES)}")
 
 
 def _files(folder: Path) -> list[str]:

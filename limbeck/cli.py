@@ -11,8 +11,10 @@ import math
 import os
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -48,6 +50,13 @@ Delta = Annotated[
     float, typer.Option("--delta", help="Chance that the bound may fail; below 1/rows.")
 ]
 RecipePath = Annotated[Path | None, typer.Option("--recipe", help="Method and settings (TOML).")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of the method, as NAME=VALUE; may be repeated."),
+]
+PerClass = Annotated[
+    int | None, typer.Option("--per-class", help="Rows per class, for methods that distil a set.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
@@ -67,12 +76,14 @@ def plan(
     delta: Delta = 1e-5,
     method: MethodName = None,
     recipe: RecipePath = None,
+    per_class: PerClass = None,
+    setting: Settings = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what would be spent on what. Reads the schema and column names, no rows."""
     import limbeck as lk
 
-    chosen = _recipe(method, recipe)
+    chosen = _recipe(method, recipe, _settings(per_class, setting))
     dataset = lk.read(data, lk.Schema.load(schema))
     made = lk.plan(chosen.method, dataset.schema, lk.Budget(epsilon, delta, chosen.adjacency))
     if as_json:
@@ -102,6 +113,8 @@ def distill(
     delta: Delta = 1e-5,
     method: MethodName = None,
     recipe: RecipePath = None,
+    per_class: PerClass = None,
+    setting: Settings = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Reproducible noise: not for release.")
     ] = None,
@@ -114,7 +127,7 @@ def distill(
     """Make a private release from a data set."""
     import limbeck as lk
 
-    chosen = _recipe(method, recipe)
+    chosen = _recipe(method, recipe, _settings(per_class, setting))
     budget = lk.Budget(epsilon, delta, chosen.adjacency)
     dataset = lk.read(data, lk.Schema.load(schema))
     with _progress(quiet=as_json) as report:
@@ -134,6 +147,31 @@ def distill(
         _print_json({"release": str(out), "guarantee": release.certificate["guarantee"]})
     else:
         _show_release(release, out)
+
+
+@app.command()
+def redistil(
+    release: Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the new one.", show_default=False)],
+    per_class: PerClass = None,
+    setting: Settings = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing release.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make another set from a release's own measurements: no rows, no cost of privacy."""
+    import limbeck as lk
+
+    lk.verify(release)
+    given = lk.Release.load(release)
+    with _progress(quiet=as_json) as report:
+        made = lk.redistil(
+            given, _settings(per_class, setting), out=out, force=force, progress=report
+        )
+    if as_json:
+        _print_json({"release": str(out), "guarantee": made.certificate["guarantee"]})
+    else:
+        _show_release(made, out)
+        console.print("Nothing was measured and nothing was spent.")
 
 
 @app.command()
@@ -333,17 +371,36 @@ def _fail(message: str, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
-def _recipe(method: str | None, path: Path | None) -> Any:
+def _recipe(method: str | None, path: Path | None, settings: dict[str, Any]) -> Any:
     from ._recipe import Recipe, make_method
 
-    if path is not None:
-        recipe = Recipe.load(path)
-        if method is not None and method != recipe.method.name:
-            raise LimbeckError(
-                f"--method {method} contradicts the recipe, which says {recipe.method.name}."
-            )
-        return recipe
-    return Recipe(method=make_method(method or "dp-merf"))
+    if path is None:
+        made = make_method(method or "dp-merf", settings)
+        return Recipe(method=made, settings_source="command line" if settings else "defaults")
+    recipe = Recipe.load(path)
+    if method is not None and method != recipe.method.name:
+        raise LimbeckError(
+            f"--method {method} contradicts the recipe, which says {recipe.method.name}."
+        )
+    if settings:
+        changed = make_method(recipe.method.name, {**recipe.method.settings(), **settings})
+        source = f"{recipe.settings_source}; {', '.join(settings)} from the command line"
+        return replace(recipe, method=changed, settings_source=source)
+    return recipe
+
+
+def _settings(per_class: int | None, given: list[str] | None) -> dict[str, Any]:
+    """Settings named on the command line; values are read as TOML, bare words as text."""
+    found: dict[str, Any] = {} if per_class is None else {"per_class": per_class}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip()):
+            raise LimbeckError(f"Expected --set NAME=VALUE, got '{text}'.")
+        try:
+            found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name.strip()] = value.strip()
+    return found
 
 
 @contextmanager

@@ -13,6 +13,7 @@ PUBLIC = {
     "BudgetExceeded", "DataError", "LimbeckError", "ReleaseError", "SchemaError",
     "Category", "Date", "Image", "Numeric", "Lifetime", "Schema",
     "Dataset", "read", "draft_schema",
+    "redistil",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify",
     "DPMERF", "METHODS", "datasets",
 }  # fmt: skip

@@ -196,3 +196,43 @@ def test_a_process_killed_outright_resumes(tmp_path: Path) -> None:
     assert np.array_equal(release.measurements["mean embedding"], kept)
     [account] = lk.Ledger(tmp_path / "ledger.sqlite").accounts()
     assert [r.status for r in account.runs] == ["done"]
+
+
+def test_redistilling_is_free_and_certified(tmp_path: Path) -> None:
+    """Another generator from the same measurements: same charges, nothing booked, verified."""
+    book = lk.Ledger(tmp_path / "ledger.sqlite")
+    data = lk.read(table_rows(50), table_schema())
+    first = lk.distill(data, lk.DPMERF(**TINY), lk.Budget(1.0), out=tmp_path / "a", ledger=book)
+    spent = book.accounts()[0].spent
+    again = lk.redistil(lk.Release.load(tmp_path / "a"), {"steps": 5}, out=tmp_path / "b", rows=17)
+    assert book.accounts()[0].spent == spent
+    assert len(again.data) == 17
+    assert lk.verify(tmp_path / "b").epsilon == lk.verify(tmp_path / "a").epsilon
+    made = again.certificate
+    assert (
+        made["method"]["settings"]["steps"] == 5 and made["charges"] == first.certificate["charges"]
+    )
+    assert len(made["method"]["redistilled_from"]) == 64
+    same = lk.redistil(first, {})
+    assert np.array_equal(
+        same.source.arrays()["class_weights"], first.source.arrays()["class_weights"]
+    )
+
+
+@pytest.mark.parametrize(
+    "settings, word",
+    [
+        ({"features": 48}, "measure something else"),
+        ({"stepz": 3}, "no setting"),
+        ({"steps": 0}, "steps"),
+    ],
+)
+def test_redistilling_changes_free_settings_only(
+    settings: dict[str, object], word: str, tmp_path: Path
+) -> None:
+    book = lk.Ledger(tmp_path / "ledger.sqlite")
+    data = lk.read(table_rows(50), table_schema())
+    made = lk.distill(data, lk.DPMERF(**TINY), lk.Budget(1.0), ledger=book)
+    with pytest.raises(lk.LimbeckError, match=word):
+        lk.redistil(made, settings, out=tmp_path / "b")
+    assert not (tmp_path / "b").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -179,6 +180,13 @@ def test_release_survives_saving_and_loading(case: Case, tmp_path: Path) -> None
     made = lk.distill(case.dataset(case.rows()), case.method, lk.Budget(1.0), seed=3)
     made.save(tmp_path / "release")
     read = lk.Release.load(tmp_path / "release")
+    if case.method.fixed_size:
+        for release in (made, read):
+            with pytest.raises(lk.LimbeckError, match="fixed set"):
+                release.sample(17)
+        assert np.array_equal(made.source.slots, read.source.slots)
+        assert np.array_equal(made.source.labels, read.source.labels)
+        return
     for release in (made, read):
         drawn = release.sample(17, seed=4)
         assert len(drawn.images if isinstance(drawn, lk.Images) else drawn) == 17
@@ -194,13 +202,15 @@ def test_release_survives_saving_and_loading(case: Case, tmp_path: Path) -> None
 @each_case
 def test_a_drawn_row_does_not_depend_on_its_neighbours(case: Case) -> None:
     """Generators have no batch statistics left once they are released."""
+    if case.method.fixed_size:
+        pytest.skip("a fixed set: nothing is drawn")
     made = lk.distill(case.dataset(case.rows()), case.method, lk.Budget(1.0), seed=3)
     rng = np.random.default_rng(0)
-    codes = rng.standard_normal((9, made.generator.code)).astype(np.float32)
+    codes = rng.standard_normal((9, made.source.generator.code)).astype(np.float32)
     labels = np.arange(9) % len(case.schema.classes)
-    together = np.asarray(made.generator(codes, labels))
+    together = np.asarray(made.source.generator(codes, labels))
     alone = np.concatenate(
-        [np.asarray(made.generator(codes[i : i + 1], labels[i : i + 1])) for i in range(9)]
+        [np.asarray(made.source.generator(codes[i : i + 1], labels[i : i + 1])) for i in range(9)]
     )
     assert np.allclose(together, alone, atol=1e-5)
 
@@ -225,7 +235,7 @@ def test_every_declared_category_is_reachable() -> None:
     case = CASES[0]
     release = lk.distill(case.dataset(case.rows()), case.method, lk.Budget(1.0), seed=0)
     weights = np.full(len(case.schema.classes), 1 / len(case.schema.classes))
-    drawn = draw(case.schema, release.generator, weights, 20_000, seed=0)
+    drawn = draw(case.schema, replace(release.source, class_weights=weights), 20_000, seed=0)
     for column in case.schema.columns:
         if isinstance(column, lk.Category):
             seen = set(drawn[column.name].dropna().unique().tolist())

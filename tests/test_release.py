@@ -249,7 +249,7 @@ def test_class_shares_of_a_sample_are_the_noisy_ones(table: Path) -> None:
     """P11: the noisy class histogram is used everywhere, never the true one."""
     release = lk.Release.load(table)
     drawn = release.sample(10_000)["ill"].value_counts(normalize=True)
-    shares = dict(zip(release.schema.classes, release.class_weights, strict=True))
+    shares = dict(zip(release.schema.classes, release.source.class_weights, strict=True))
     for value, share in shares.items():
         assert drawn.get(value, 0.0) == pytest.approx(share, abs=1e-4)
 

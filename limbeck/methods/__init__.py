@@ -1,6 +1,9 @@
 """The methods: one paper, one file. `METHODS` is the table the command line reads."""
 
 from ._base import (
+    AbstractMeasureOnce as AbstractMeasureOnce,
+)
+from ._base import (
     AbstractMethod as AbstractMethod,
 )
 from ._base import (
@@ -10,5 +13,9 @@ from ._base import (
     Request as Request,
 )
 from ._dpmerf import DPMERF as DPMERF
+from ._source import SOURCES as SOURCES
+from ._source import Distilled as Distilled
+from ._source import Generated as Generated
+from ._source import Source as Source
 
 METHODS: dict[str, type[AbstractMethod]] = {method.name: method for method in (DPMERF,)}

@@ -11,8 +11,8 @@ import numpy as np
 
 from .._check import LimbeckError
 from .._schema import Schema
-from ..nets import Generator
 from ..privacy import Charge, Private
+from ._source import Source
 
 Progress = Callable[[str, float], None]
 
@@ -27,14 +27,11 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """What a method makes: a generator, and the noisy measurements it was made from."""
+    """What a method makes: where rows come from, and the noisy measurements that it was made from."""
 
-    generator: Generator
-    generator_settings: Mapping[str, Any]
-    class_weights: np.ndarray
-    """Noisy share of each class, non-negative, summing to one."""
+    source: Source
     rows: int
-    """How many rows to release: the declared number, or the noisy count."""
+    """How many rows to release: the declared number, the noisy count, or those of a fixed set."""
     measurements: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
@@ -45,6 +42,8 @@ class AbstractMethod(abc.ABC):
     name: ClassVar[str]
     papers: ClassVar[tuple[str, ...]]
     """References that a release made with the method should cite."""
+    fixed_size: ClassVar[bool] = False
+    """Whether settings say how many rows come out (a distilled set), not the caller."""
 
     @abc.abstractmethod
     def requests(self, schema: Schema) -> list[Request]:
@@ -74,6 +73,34 @@ class AbstractMethod(abc.ABC):
             raise LimbeckError(
                 f"{cls.name}: a setting has the wrong kind of value ({error})."
             ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractMeasureOnce(AbstractMethod):
+    """A method in two parts: measurements, paid for once, and free work on them.
+
+    Since the second part sees no rows, it can be done again from a release that kept its
+    measurements, with other free settings, at no cost of privacy (`limbeck.redistil`).
+    """
+
+    @abc.abstractmethod
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
+        """Ask every planned question; the noisy answers, by the names of their charges."""
+
+    @abc.abstractmethod
+    def distil(
+        self,
+        schema: Schema,
+        measurements: Mapping[str, np.ndarray],
+        *,
+        seed: int,
+        progress: Progress,
+    ) -> Product:
+        """Make rows or a generator of the noisy answers: post-processing, as often as one likes."""
+
+    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
+        measurements = self.measure(private, seed=seed, progress=progress)
+        return self.distil(private.schema, measurements, seed=seed, progress=progress)
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ the class's noisy mean embedding; everything after is post-processing.
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +21,14 @@ from .._check import fraction, positive
 from .._schema import Schema
 from ..nets import Generator, build_generator, fit, settle
 from ..privacy import Charge, FeatureMap, Private
-from ._base import AbstractMethod, Product, Progress, Request
+from ._base import AbstractMeasureOnce, Product, Progress, Request
+from ._source import Generated
 
 COUNTS, EMBEDDING = "class counts", "mean embedding"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AbstractMeanEmbedding(AbstractMethod):
+class AbstractMeanEmbedding(AbstractMeasureOnce):
     """Settings that all mean-embedding methods share."""
 
     count_share: float = 0.05
@@ -65,24 +67,23 @@ class AbstractMeanEmbedding(AbstractMethod):
             Request(charge=embedding, share=1 - self.count_share),
         ]
 
-    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
-        schema = private.schema
-        features = self.feature_map(schema, seed)
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
         counts = private.histogram(COUNTS)
-        sums = private.sum(EMBEDDING, features)
-        return self.distil(schema, features, counts, sums, seed=seed, progress=progress)
+        return {
+            COUNTS: counts,
+            EMBEDDING: private.sum(EMBEDDING, self.feature_map(private.schema, seed)),
+        }
 
     def distil(
         self,
         schema: Schema,
-        features: FeatureMap,
-        counts: np.ndarray,
-        sums: np.ndarray,
+        measurements: Mapping[str, np.ndarray],
         *,
         seed: int,
         progress: Progress,
     ) -> Product:
-        """Fit a generator to the noisy sums: post-processing, as often as one likes."""
+        counts, sums = measurements[COUNTS], measurements[EMBEDDING]
+        features = self.feature_map(schema, seed)
         weights, size = class_weights(counts)
         build_key, fit_key, norm_key = jax.random.split(jax.random.key(seed), 3)
         generator_settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}
@@ -101,11 +102,13 @@ class AbstractMeanEmbedding(AbstractMethod):
         )
         labels = jnp.arange(5000) % len(weights)
         return Product(
-            generator=settle(generator, labels, key=norm_key),
-            generator_settings=generator_settings,
-            class_weights=weights,
+            source=Generated(
+                generator=settle(generator, labels, key=norm_key),
+                settings=generator_settings,
+                class_weights=weights,
+            ),
             rows=schema.rows or max(1, round(size)),
-            measurements={COUNTS: counts, EMBEDDING: sums},
+            measurements=measurements,
         )
 
     def _loss(self, generator: Generator, key: Array, target: Any) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -21,13 +21,14 @@ from scipy.special import ndtri
 
 from .._check import DataError, LimbeckError
 from .._columns import Category, Numeric, Values, canonical
-from .._data import Dataset, Rows
+from .._data import Dataset, Rows, Store
 from .._schema import Schema
 from ._accountant import Charge
 from ._budget import Budget
 from ._discrete import discrete_laplace
 from ._job import Job
 from ._noise import Noise
+from ._outer import UNIT, OuterSum
 from ._sampling import PoissonBatches
 from ._sum import GridSum, clip_rows
 
@@ -49,6 +50,38 @@ class FeatureMap(Protocol):
 
     def __call__(self, rows: Any) -> Any:
         """Slots (rows, slots) in [0, 1] to features (rows, size)."""
+
+
+class GroupedFeatures(Protocol):
+    """Features that also say to which group's sum a row belongs; they may look at its label."""
+
+    @property
+    def groups(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def norm_bound(self) -> float: ...
+
+    def __call__(self, rows: Any, labels: Any) -> tuple[Any, Any]:
+        """Slots and label codes to features (rows, size) and groups (rows,)."""
+
+
+class Factors(Protocol):
+    """Features that are outer products, given by their two factors."""
+
+    @property
+    def left(self) -> int: ...
+
+    @property
+    def right(self) -> int: ...
+
+    @property
+    def norm_bound(self) -> float: ...
+
+    def __call__(self, rows: Any) -> tuple[Any, Any]:
+        """Slots (rows, slots) to factors (rows, left) and (rows, right)."""
 
 
 class Private:
@@ -93,24 +126,118 @@ class Private:
             rows without a declared label enter none. Discrete Gaussian noise.
         """
         groups = len(self.schema.classes) if by_label else 1
-        charge = self._charge_for(name, groups * features.size, "discrete gaussian")
-        bound = charge.sensitivity / self._factor
-        grid = GridSum(bound=bound, noise=charge.noise, groups=groups, size=features.size)
-        size = chunk_rows(features.size, self.schema.slots)
+
+        def evaluate(slots: np.ndarray, labels: np.ndarray) -> tuple[Any, np.ndarray]:
+            return _evaluate(features, slots), labels if by_label else np.zeros_like(labels)
+
+        return self._summed(name, groups, features.size, evaluate)
+
+    def grouped_sum(self, name: str, features: GroupedFeatures) -> np.ndarray:
+        """Noisy sum of features over the rows of each group, (groups, size).
+
+        Privacy:
+            As `sum`; a row enters the one group that the features name, or none.
+        """
+
+        def evaluate(slots: np.ndarray, labels: np.ndarray) -> tuple[Any, np.ndarray]:
+            phi, group = _evaluate(features, slots, labels)
+            return phi, np.where(labels < 0, -1, np.asarray(group))
+
+        return self._summed(name, features.groups, features.size, evaluate)
+
+    def outer(self, name: str, factors: Factors, *, by_label: bool = True) -> np.ndarray:
+        """Noisy sum of outer products of two factors, per class: (classes, left, right).
+
+        Privacy:
+            As `sum`, with the product of the factors' norms clipped to the sensitivity.
+        """
+        groups = len(self.schema.classes) if by_label else 1
+        charge = self._charge_for(name, groups * factors.left * factors.right, "discrete gaussian")
+        grid = self._outer_sum(charge, groups, factors.left, factors.right)
+        size = chunk_rows(factors.left + factors.right, self.schema.slots)
 
         def measure() -> np.ndarray:
-            rows = self._rows()
             total = grid.zero()
-            for number, chunk in enumerate(rows.chunks(size)):
-                phi = np.asarray(
-                    _evaluate(features, _padded(self.schema.expand(chunk.cells), size))
-                )
+            for chunk in self._chunks(name, size):
+                slots = _padded(self.schema.expand(chunk.cells), size)
+                left, right = (np.asarray(f)[: len(chunk)] for f in _evaluate(factors, slots))
+                rounded, norms = grid.round_left(left)
                 member = chunk.labels if by_label else np.zeros_like(chunk.labels)
-                total = grid.merge(total, grid.accumulate(phi[: len(chunk)], member))
-                self._progress(name, min(1.0, (number + 1) * size / len(rows)))
+                total += grid.accumulate(rounded, grid.round_right(right, norms), member)
             return total
 
         return self._answer(name, charge, grid, measure)
+
+    def linear_gradients(
+        self, name: str, features: FeatureMap, residual: Callable[..., Any], *, outputs: int
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """An oracle: weights (size, outputs) of a linear head to the noisy sum of its gradients.
+
+        Args:
+            name: The planned charge; its `steps` calls are allowed, each over all rows.
+            features: Computed once, and kept in a hidden file where they are many.
+            residual: residual(weights, phi, label) of one row, the loss's derivative by the
+                head's outputs; so the gradient is the outer product of phi and the residual.
+            outputs: Numbers in a residual.
+
+        Privacy:
+            A row's gradient, of norm |phi| |residual|, is clipped to the sensitivity; rows without
+            a declared label add nothing. Discrete Gaussian noise, every call charged.
+        """
+        size = chunk_rows(features.size, self.schema.slots)
+        charge = self._charge_for(name, features.size * outputs, "discrete gaussian", repeated=True)
+        grid = self._outer_sum(charge, 1, features.size, outputs)
+        kept: list[tuple[np.ndarray, np.ndarray]] = []
+
+        @jax.jit
+        def each(weights: Any, rounded: Any, scale: Any, labels: Any) -> Any:
+            return jax.vmap(residual, in_axes=(None, 0, 0))(
+                weights, rounded * scale[:, None], labels
+            )
+
+        def keep() -> tuple[np.ndarray, np.ndarray]:
+            if not kept:
+                store, norms = Store(), []
+                for chunk in self._chunks(f"{name}: features", size):
+                    slots = _padded(self.schema.expand(chunk.cells), size)
+                    phi = np.asarray(_evaluate(features, slots))[: len(chunk)]
+                    rounded, found = grid.round_left(phi)
+                    store.add(rounded)
+                    norms.append(found)
+                every = np.concatenate(norms) if norms else np.zeros(0)
+                kept.append((store.close(features.size), every))
+            return kept[0]
+
+        def oracle(weights: np.ndarray) -> np.ndarray:
+            if np.shape(weights) != (features.size, outputs):
+                raise RuntimeError(f"'{name}': weights of shape {np.shape(weights)}")
+            step = self._asked.get(name, 0)
+            self._count(name, charge)
+
+            def measure() -> np.ndarray:
+                rounded, norms = keep()
+                labels, total = self._rows().labels, grid.zero()
+                for start in range(0, len(labels), size):
+                    at = slice(start, start + size)
+                    scale = (norms[at] / UNIT).astype(np.float32)
+                    found = each(
+                        weights,
+                        _padded(rounded[at], size),
+                        _padded(scale, size),
+                        _padded(labels[at], size),
+                    )
+                    right = grid.round_right(np.asarray(found)[: len(scale)], norms[at])
+                    right[labels[at] < 0] = 0.0
+                    total += grid.accumulate(rounded[at], right, np.zeros(len(right), np.int64))
+                return grid.finalise(
+                    total * self._data_scale, self._noise.stream(f"{name}/{step}")
+                )[0]
+
+            answer = self._replayed(f"{name}-{step}", measure)
+            self._progress(name, (step + 1) / charge.steps)
+            return answer
+
+        return oracle
 
     def histogram(self, name: str) -> np.ndarray:
         """Noisy number of rows in each class, (classes,).
@@ -293,6 +420,7 @@ class Private:
         coordinates: int,
         *mechanisms: str,
         sampled: bool = False,
+        repeated: bool = False,
         counting: bool = False,
     ) -> Charge:
         """The charge that pays for a question; one that prices another question is refused."""
@@ -301,13 +429,44 @@ class Private:
         charge = self._planned[name]
         if charge.mechanism not in mechanisms or (charge.sampling is not None) != sampled:
             raise RuntimeError(f"'{name}' was planned as another kind of question")
-        if charge.steps != 1 and not sampled:
+        if charge.steps != 1 and not (sampled or repeated):
             raise RuntimeError(f"'{name}' can be answered once, {charge.steps} times are planned")
         if coordinates > charge.coordinates:
             raise RuntimeError(f"'{name}' measures more coordinates than were planned")
         if counting and charge.sensitivity != self._factor:
             raise RuntimeError(f"'{name}' counts rows: its sensitivity is {self._factor}")
         return charge
+
+    def _summed(
+        self, name: str, groups: int, size: int, evaluate: Callable[..., tuple[Any, np.ndarray]]
+    ) -> np.ndarray:
+        """Noisy sum (groups, size) of what `evaluate` makes of slots and labels: features, groups."""
+        charge = self._charge_for(name, groups * size, "discrete gaussian")
+        bound = charge.sensitivity / self._factor
+        grid = GridSum(bound=bound, noise=charge.noise, groups=groups, size=size)
+        rows = chunk_rows(size, self.schema.slots)
+
+        def measure() -> np.ndarray:
+            total = grid.zero()
+            for chunk in self._chunks(name, rows):
+                slots = _padded(self.schema.expand(chunk.cells), rows)
+                phi, group = evaluate(slots, _padded(chunk.labels, rows))
+                part = grid.accumulate(np.asarray(phi)[: len(chunk)], group[: len(chunk)])
+                total = grid.merge(total, part)
+            return total
+
+        return self._answer(name, charge, grid, measure)
+
+    def _chunks(self, name: str, size: int) -> Iterator[Rows]:
+        """The rows in pieces, with progress."""
+        rows = self._rows()
+        for number, chunk in enumerate(rows.chunks(size)):
+            yield chunk
+            self._progress(name, min(1.0, (number + 1) * size / len(rows)))
+
+    def _outer_sum(self, charge: Charge, groups: int, left: int, right: int) -> OuterSum:
+        bound = charge.sensitivity / self._factor
+        return OuterSum(bound=bound, noise=charge.noise, groups=groups, left=left, right=right)
 
     def _histogram(self, name: str, bins: int, assign: Callable[[Rows], np.ndarray]) -> np.ndarray:
         """Noisy counts (bins,) of rows that `assign` puts into a bin each, or (-1) into none."""
@@ -333,7 +492,7 @@ class Private:
         self._asked[name] = self._asked.get(name, 0) + 1
 
     def _answer(
-        self, name: str, charge: Charge, grid: GridSum, measure: Callable[[], np.ndarray]
+        self, name: str, charge: Charge, grid: GridSum | OuterSum, measure: Callable[[], np.ndarray]
     ) -> np.ndarray:
         self._count(name, charge)
         return self._replayed(
@@ -374,9 +533,14 @@ def chunk_rows(size: int, slots: int) -> int:
 
 
 @eqx.filter_jit
-def _evaluate(features: FeatureMap, slots: Any) -> Any:
+def _evaluate(features: Any, *arrays: Any) -> Any:
     """Features of one row at a time, by construction: no map can see a row's neighbours."""
-    return jax.vmap(lambda row: features(row[None])[0])(slots)
+
+    def one(*row: Any) -> Any:
+        made = features(*(part[None] for part in row))
+        return jax.tree_util.tree_map(lambda array: array[0], made)
+
+    return jax.vmap(one)(*arrays)
 
 
 def _padded(array: np.ndarray, size: int) -> np.ndarray:

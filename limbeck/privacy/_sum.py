@@ -18,9 +18,9 @@ from ._accountant import Charge
 from ._discrete import SIGMA, discrete_gaussian
 from ._noise import Stream
 
-_EXACT_STEPS = 2**26
+EXACT_STEPS = 2**26
 """Grid of sums without noise (epsilon = infinity), in steps per bound."""
-_MARGIN = 1e-9
+MARGIN = 1e-9
 """Relative allowance for rounding in float64 norms."""
 
 
@@ -43,7 +43,7 @@ class GridSum:
     @property
     def grid(self) -> float:
         """Width of a grid step."""
-        return self.noise / SIGMA if self.noise > 0 else self.bound / _EXACT_STEPS
+        return self.noise / SIGMA if self.noise > 0 else self.bound / EXACT_STEPS
 
     @property
     def unit(self) -> int:
@@ -107,7 +107,7 @@ def clip_rows(rows: np.ndarray, limit: float, scale: float) -> np.ndarray:
     """
     wide = rows.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * (scale * (1 + _MARGIN))
+        norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * (scale * (1 + MARGIN))
     finite = np.isfinite(norms)
     if not finite.all():
         wide[~finite] = 0.0
