@@ -15,7 +15,7 @@ from ._recipe import make_method
 from ._release import Release, check_target, draw
 from ._schema import Schema
 from .methods import AbstractMeasureOnce, AbstractMethod, Generated, Product
-from .privacy import Budget, Job, Ledger, Noise, Private, new_run
+from .privacy import Budget, Charge, Job, Ledger, Noise, Private, new_run
 
 Progress = Callable[[str, float], None]
 
@@ -120,7 +120,9 @@ def redistil(
     schema = release.schema
     certificate = redistilled(release.certificate, schema, method.settings())
     seed = made_by["public_seed"]
-    product = method.distil(schema, release.measurements, seed=seed, progress=progress)
+    charges = [Charge(**facts) for facts in certificate["charges"]]
+    noise = {charge.name: charge.noise for charge in charges}
+    product = method.distil(schema, release.measurements, noise, seed=seed, progress=progress)
     made = Release(
         schema=schema,
         certificate=certificate,

@@ -92,15 +92,26 @@ class AbstractMeasureOnce(AbstractMethod):
         self,
         schema: Schema,
         measurements: Mapping[str, np.ndarray],
+        noise: Mapping[str, float],
         *,
         seed: int,
         progress: Progress,
     ) -> Product:
-        """Make rows or a generator of the noisy answers: post-processing, as often as one likes."""
+        """Make rows or a generator of the noisy answers: post-processing, as often as one likes.
+
+        Args:
+            schema: The settled schema.
+            measurements: The noisy answers by the names of their charges.
+            noise: Standard deviation of the noise in each, by name.
+            seed: The public seed that features were drawn with.
+            progress: Called with a phase and a fraction done.
+        """
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
         measurements = self.measure(private, seed=seed, progress=progress)
-        return self.distil(private.schema, measurements, seed=seed, progress=progress)
+        return self.distil(
+            private.schema, measurements, private.noise(), seed=seed, progress=progress
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -78,6 +78,7 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
         self,
         schema: Schema,
         measurements: Mapping[str, np.ndarray],
+        noise: Mapping[str, float],
         *,
         seed: int,
         progress: Progress,

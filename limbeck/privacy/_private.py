@@ -403,6 +403,10 @@ class Private:
                 )
         return list(self._planned.values())
 
+    def noise(self) -> dict[str, float]:
+        """Standard deviation of each planned measurement's noise: public, from the plan alone."""
+        return {name: charge.noise for name, charge in self._planned.items()}
+
     @property
     def _factor(self) -> float:
         return self._budget.sensitivity_factor
