@@ -1,0 +1,55 @@
+"""Small random deformations of pictures, inside a compiled training step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.ndimage import map_coordinates
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deformation:
+    """Each picture is shifted, or scaled, or rotated: one of the three, drawn anew each time.
+
+    What comes in from outside is zero, the mean of standardised pictures.
+    """
+
+    shift: int = 4
+    """At most so many pixels, whole ones, along either axis."""
+    scale: float = 0.2
+    """Factors along the two axes lie within 1 +- scale."""
+    rotation: float = 45.0
+    """At most so many degrees."""
+    flip: bool = False
+    """Mirror half of the pictures, left to right."""
+
+    def __call__(
+        self, images: Float[Array, "images height width channels"], *, key: PRNGKeyArray
+    ) -> Float[Array, "images height width channels"]:
+        kind_key, shift_key, scale_key, turn_key, flip_key = jax.random.split(key, 5)
+        count, height, width = images.shape[:3]
+        kind = jax.random.randint(kind_key, (count,), 0, 3)
+        moved = jax.random.randint(shift_key, (count, 2), -self.shift, self.shift + 1)
+        moved = jnp.where((kind == 0)[:, None], moved, 0).astype(images.dtype)
+        factors = jax.random.uniform(scale_key, (count, 2), images.dtype, -self.scale, self.scale)
+        factors = 1 + jnp.where((kind == 1)[:, None], factors, 0)
+        turn = jnp.deg2rad(self.rotation)
+        angle = jax.random.uniform(turn_key, (count,), images.dtype, -turn, turn)
+        angle = jnp.where(kind == 2, angle, 0)
+        if self.flip:
+            mirrored = jax.random.bernoulli(flip_key, shape=(count, 1, 1, 1))
+            images = jnp.where(mirrored, images[:, :, ::-1], images)
+        # For every pixel of the new picture, where in the old one it comes from.
+        y = jnp.arange(height, dtype=images.dtype)[:, None] - (height - 1) / 2
+        x = jnp.arange(width, dtype=images.dtype)[None, :] - (width - 1) / 2
+        cosine, sine = jnp.cos(angle)[:, None, None], jnp.sin(angle)[:, None, None]
+        down = (cosine * y - sine * x) / factors[:, :1, None] - moved[:, :1, None]
+        right = (sine * y + cosine * x) / factors[:, 1:, None] - moved[:, 1:, None]
+        return jax.vmap(_sample)(images, down + (height - 1) / 2, right + (width - 1) / 2)
+
+
+def _sample(image: Array, down: Array, right: Array) -> Array:
+    return jax.vmap(lambda plane: map_coordinates(plane, [down, right], 1), 2, 2)(image)
