@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from helpers import TINY, folder_bytes, image_rows, image_schema, table_rows, table_schema
+from helpers import TINY, TINY_SET, folder_bytes, image_rows, image_schema, table_rows, table_schema
 
 import limbeck as lk
 from limbeck.methods import AbstractMethod
@@ -68,6 +68,9 @@ CASES = [
     _table("dp-merf, table, rows measured", lk.DPMERF(**TINY), rows=None),
     _images("dp-merf, images", lk.DPMERF(**TINY)),
     _estimating(),
+    _images("measure-once, images", lk.MeasureOnce(**TINY_SET)),
+    _images("measure-once, images, for ridge", lk.MeasureOnce(**TINY_SET, goal="ridge")),
+    _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),
 ]
 
 

@@ -15,7 +15,7 @@ PUBLIC = {
     "Dataset", "read", "draft_schema",
     "redistil",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify",
-    "DPMERF", "METHODS", "datasets",
+    "DPMERF", "MeasureOnce", "METHODS", "datasets",
 }  # fmt: skip
 
 

@@ -1,5 +1,9 @@
 """Networks and the one training loop. Post-processing only: nothing here ever sees a row."""
 
+from ._block import convolution as convolution
+from ._block import first_convolution as first_convolution
+from ._block import margins as margins
+from ._block import norm_relu_pool as norm_relu_pool
 from ._fit import fit as fit
 from ._generator import (
     Generator as Generator,

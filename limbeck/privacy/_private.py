@@ -143,7 +143,9 @@ class Private:
             phi, group = _evaluate(features, slots, labels)
             return phi, np.where(labels < 0, -1, np.asarray(group))
 
-        return self._summed(name, features.groups, features.size, evaluate)
+        # Features may know how many rows are best worked on at once: public, as all of them is.
+        chunk = getattr(features, "chunk", 0)
+        return self._summed(name, features.groups, features.size, evaluate, chunk)
 
     def outer(self, name: str, factors: Factors, *, by_label: bool = True) -> np.ndarray:
         """Noisy sum of outer products of two factors, per class: (classes, left, right).
@@ -442,13 +444,18 @@ class Private:
         return charge
 
     def _summed(
-        self, name: str, groups: int, size: int, evaluate: Callable[..., tuple[Any, np.ndarray]]
+        self,
+        name: str,
+        groups: int,
+        size: int,
+        evaluate: Callable[..., tuple[Any, np.ndarray]],
+        chunk: int = 0,
     ) -> np.ndarray:
         """Noisy sum (groups, size) of what `evaluate` makes of slots and labels: features, groups."""
         charge = self._charge_for(name, groups * size, "discrete gaussian")
         bound = charge.sensitivity / self._factor
         grid = GridSum(bound=bound, noise=charge.noise, groups=groups, size=size)
-        rows = chunk_rows(size, self.schema.slots)
+        rows = chunk or chunk_rows(size, self.schema.slots)
 
         def measure() -> np.ndarray:
             total = grid.zero()

@@ -21,11 +21,11 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from .._check import LimbeckError, positive
+from ..nets import convolution, first_convolution, margins, norm_relu_pool
 from ._deform import Deformation
 from ._ridge import one_hot
 
 LEARNING_RATE, MOMENTUM, DECAY, BATCH = 0.01, 0.9, 5e-4, 256
-EPSILON = 1e-5
 BLOCKS = 3
 
 
@@ -83,11 +83,10 @@ class ConvNet(eqx.Module):
         *conv_keys, head_key, bias_key = jax.random.split(key, BLOCKS + 2)
         inputs = (shape[2], *[width] * (BLOCKS - 1))
         # The first layer widens pictures (28 to 32) so that they can be halved three times.
-        missing = [-side % 2**BLOCKS for side in shape[:2]]
-        self.margin = tuple((1 + m // 2, 1 + m - m // 2) for m in missing)  # type: ignore[assignment]
+        self.margin = margins(shape, BLOCKS)
         cells = width
-        for side, m in zip(shape[:2], missing, strict=True):
-            cells *= (side + m) >> BLOCKS
+        for side in shape[:2]:
+            cells *= -(-side // 2**BLOCKS)
         # No biases before a norm: it would take them away again.
         self.filters = [
             _uniform(k, (3, 3, n, width), 9 * n) for k, n in zip(conv_keys, inputs, strict=True)
@@ -98,14 +97,11 @@ class ConvNet(eqx.Module):
         self.bias = _uniform(bias_key, (classes,), cells)
 
     def __call__(self, images: Float[Array, "rows height width channels"]) -> Array:
-        x = _first_convolution(jnp.pad(images, ((0, 0), *self.margin, (0, 0))), self.filters[0])
+        x = first_convolution(jnp.pad(images, ((0, 0), *self.margin, (0, 0))), self.filters[0])
         x = norm_relu_pool(x, self.scales[0], self.offsets[0])
         rest = zip(self.filters[1:], self.scales[1:], self.offsets[1:], strict=True)
         for weight, scale, offset in rest:
-            x = jax.lax.conv_general_dilated(
-                x, weight, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-            )
-            x = norm_relu_pool(x, scale, offset)
+            x = norm_relu_pool(convolution(x, weight), scale, offset)
         return x.reshape(len(x), -1) @ self.head + self.bias
 
 
@@ -204,55 +200,3 @@ def pixels(images: np.ndarray) -> np.ndarray:
 def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:
     bound = inputs**-0.5
     return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
-
-
-def _first_convolution(x: Array, weight: Array) -> Array:
-    height, width = x.shape[1] - 2, x.shape[2] - 2
-    windows = [x[:, i : i + height, j : j + width] for i in range(3) for j in range(3)]
-    return jnp.concatenate(windows, axis=-1) @ weight.reshape(-1, weight.shape[-1])
-
-
-@jax.custom_vjp
-def norm_relu_pool(
-    x: Float[Array, "rows height width channels"],
-    scale: Float[Array, " channels"],
-    offset: Float[Array, " channels"],
-) -> Float[Array, "rows height/2 width/2 channels"]:
-    """Instance norm with scale and offset, ReLU, 2x2 average pool."""
-    return _forward(x, scale, offset)[0]
-
-
-def _forward(x: Array, scale: Array, offset: Array) -> tuple[Array, tuple[Array, ...]]:
-    mean = x.mean(axis=(1, 2))
-    spread = ((x - mean[:, None, None]) ** 2).mean(axis=(1, 2))
-    inverse = jax.lax.rsqrt(spread + EPSILON)
-    slope = scale * inverse
-    y = jax.nn.relu(_quads(x) * _wide(slope) + _wide(offset - mean * slope)).mean(axis=(2, 4))
-    return y, (x, mean, inverse, scale, offset)
-
-
-def _backward(kept: tuple[Array, ...], change: Array) -> tuple[Array, Array, Array]:
-    x, mean, inverse, scale, offset = kept
-    quads, slope = _quads(x), scale * inverse
-    active = quads * _wide(slope) + _wide(offset - mean * slope) > 0
-    inner = jnp.where(active, change[:, :, None, :, None] / 4, 0)
-    # Sums over places of the change and of its product with the normalised x.
-    total = inner.sum(axis=(1, 2, 3, 4))
-    aligned = (inner * (quads - _wide(mean))).sum(axis=(1, 2, 3, 4)) * inverse
-    places = x.shape[1] * x.shape[2]
-    tilt = -slope * aligned * inverse / places
-    level = -slope * total / places - tilt * mean
-    dx = _wide(slope) * inner + _wide(tilt) * quads + _wide(level)
-    return dx.reshape(x.shape), aligned.sum(axis=0), total.sum(axis=0)
-
-
-norm_relu_pool.defvjp(_forward, _backward)
-
-
-def _quads(x: Array) -> Array:
-    rows, height, width, channels = x.shape
-    return x.reshape(rows, height // 2, 2, width // 2, 2, channels)
-
-
-def _wide(values: Float[Array, "rows channels"]) -> Array:
-    return values[:, None, None, None, None, :]

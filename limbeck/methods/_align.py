@@ -1,0 +1,184 @@
+"""The free part: move a small set until it agrees with everything that was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+from scipy.ndimage import affine_transform
+
+from .._schema import Schema
+from ..features import RandomConvNets
+from ._prototypes import Prototypes, low_basis, match_histogram
+from ._teacher import ridge_weights
+
+RIDGE = 1e-3
+NETWORKS_A_STEP = 2
+"""Random networks looked at in one update, drawn anew each time."""
+
+
+class Targets(eqx.Module):
+    """What was measured, and the features it was measured with."""
+
+    features: Any
+    teacher: Float[Array, "size classes"]
+    networks: RandomConvNets | None = None
+    network_means: Float[Array, "classes network_size"] | None = None
+
+
+def align(
+    start: np.ndarray,
+    targets: Targets,
+    *,
+    steps: int,
+    learning_rate: float,
+    weights: tuple[float, float, float],
+    seed: int,
+    progress: Callable[[float], None],
+) -> np.ndarray:
+    """Rows (classes, per class, slots) in [0, 1] near `start` whose ridge predictor points where the
+    teacher does and whose mean features in random networks are the classes'.
+
+    Args:
+        start: Where to begin.
+        targets: What to agree with.
+        steps: Updates by Adam, its rate falling along a cosine.
+        learning_rate: At the start.
+        weights: Of the teacher, of the network means, of staying near the start.
+        seed: Of the networks looked at in each step.
+        progress: Called with the fraction done.
+    """
+    schedule = optax.cosine_decay_schedule(learning_rate, steps)
+    optimiser = optax.adam(schedule, b1=0.9, b2=0.99)
+    anchor = jnp.asarray(start, jnp.float32)
+    rows, state = anchor, optimiser.init(anchor)
+    rng = np.random.default_rng(seed)
+    some = 0 if targets.networks is None else min(NETWORKS_A_STEP, targets.networks.networks)
+
+    @eqx.filter_jit
+    def update(rows: Array, state: Any, chosen: Array, targets: Targets) -> tuple[Array, Any]:
+        gradient = jax.grad(_disagreement)(rows, anchor, targets, weights, chosen)
+        moves, state = optimiser.update(gradient, state)
+        return jnp.clip(rows + moves, 0.0, 1.0), state
+
+    for step in range(steps):
+        count = targets.networks.networks if targets.networks else 1
+        chosen = jnp.asarray(rng.choice(count, some, replace=False))
+        rows, state = update(rows, state, chosen, targets)
+        progress((step + 1) / steps)
+    return np.asarray(rows)
+
+
+def _disagreement(
+    rows: Array,
+    anchor: Array,
+    targets: Targets,
+    weights: tuple[float, float, float],
+    chosen: Array,
+) -> Array:
+    classes, each, slots = rows.shape
+    flat = rows.reshape(-1, slots)
+    labels = jnp.repeat(jnp.arange(classes), each)
+    found = ridge_weights(targets.features(flat), jax.nn.one_hot(labels, classes), RIDGE)
+    cosine = (found * targets.teacher).sum() / jnp.maximum(
+        jnp.linalg.norm(found) * jnp.linalg.norm(targets.teacher), 1e-9
+    )
+    loss = weights[0] * (1 - cosine) + weights[2] * ((rows - anchor) ** 2).sum(axis=2).mean()
+    if targets.networks is not None:
+        loss = loss + weights[1] * network_distance(rows, targets, chosen)
+    return loss
+
+
+def network_distance(rows: Array, targets: Targets, chosen: Array) -> Array:
+    """Mean squared distance of the rows' class means from the measured ones, in some networks."""
+    assert targets.networks is not None and targets.network_means is not None
+    classes, each, slots = rows.shape
+    parts = targets.networks.separate(rows.reshape(-1, slots), chosen)
+    made = parts.reshape(len(chosen), classes, each, -1).mean(axis=2)
+    count = targets.networks.networks
+    wanted = targets.network_means.reshape(classes, count, -1).swapaxes(0, 1)[chosen]
+    return ((made - wanted * jnp.sqrt(jnp.float32(count))) ** 2).sum(axis=2).mean()
+
+
+def nearest_start(starts: Sequence[np.ndarray], targets: Targets) -> np.ndarray:
+    """Of several sets the one whose network means are nearest to the measured ones."""
+    if targets.networks is None:
+        return starts[0]
+    every = jnp.arange(targets.networks.networks)
+    measure = eqx.filter_jit(network_distance)
+    found = [float(measure(jnp.asarray(s, jnp.float32), targets, every)) for s in starts]
+    return starts[int(np.argmin(found))]
+
+
+def spread(
+    schema: Schema, prototypes: Prototypes, per_class: int, rng: np.random.Generator
+) -> np.ndarray:
+    """As many rows per class as wanted, (classes, per_class, slots): prototypes merged into fewer,
+    or repeated with slight deformations."""
+    rows, sizes, _ = prototypes
+    chosen = [
+        _merged(schema, own, size, per_class)
+        if per_class < len(own)
+        else _repeated(schema, own, size, per_class, rng)
+        for own, size in zip(rows, sizes, strict=True)
+    ]
+    return np.stack(chosen)
+
+
+def sharpened(prototypes: Prototypes) -> Prototypes:
+    """Prototypes whose values have the measured histograms: means of many pictures are blurred."""
+    sharp = [
+        [match_histogram(row, share) for row, share in zip(rows, shares, strict=True)]
+        for rows, shares in zip(prototypes.rows, prototypes.shares, strict=True)
+    ]
+    return prototypes._replace(rows=np.asarray(sharp))
+
+
+def _merged(schema: Schema, rows: np.ndarray, sizes: np.ndarray, count: int) -> np.ndarray:
+    """Fewer rows: weighted k-means of the prototypes, begun at the largest and those far from it."""
+    low = rows @ low_basis(schema)
+    picked = [int(sizes.argmax())]
+    while len(picked) < count:
+        apart = ((low[:, None] - low[picked]) ** 2).sum(axis=2).min(axis=1)
+        picked.append(int((apart * sizes).argmax()))
+    centres = low[picked]
+    for _ in range(20):
+        nearest = ((low[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+        weights = (nearest == np.arange(count)[:, None]) * sizes
+        whole = weights.sum(axis=1, keepdims=True)
+        centres = np.where(whole > 0, weights @ low / np.maximum(whole, 1e-9), centres)
+    found = weights @ rows / np.maximum(whole, 1e-9)
+    return np.where(whole > 0, found, rows[picked])
+
+
+def _repeated(
+    schema: Schema, rows: np.ndarray, sizes: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """More rows: the largest prototypes first, again and again, each copy a little deformed."""
+    order = np.resize(np.argsort(-sizes), count)
+    found = rows[order].copy()
+    for i in range(len(rows), count):
+        found[i] = _deformed(schema, found[i], rng)
+    return found
+
+
+def _deformed(schema: Schema, row: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    if not schema.image:
+        return np.clip(row + 0.02 * rng.standard_normal(len(row)), 0, 1)
+    height, width, channels = schema.image.shape
+    angle, scale = rng.uniform(-0.14, 0.14), rng.uniform(0.92, 1.08)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) / scale
+    middle = np.array([height - 1, width - 1]) / 2
+    shift = middle - turn @ middle + rng.uniform(-1, 1, 2)
+    picture = row.reshape(height, width, channels)
+    moved = [
+        affine_transform(picture[..., c], turn, shift, order=1, mode="nearest")
+        for c in range(channels)
+    ]
+    return np.stack(moved, axis=2).reshape(-1)

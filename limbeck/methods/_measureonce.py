@@ -1,0 +1,353 @@
+"""Measure once, distil freely: a few noisy sums, then a small set by any amount of free work.
+
+For features of finite size, kernel ridge regression on a small set is a linear predictor. So the
+predictor is learned privately once (a linear teacher), together with what makes pictures look like
+pictures (prototypes: means of clusters) and what a fresh convolutional network sees in them
+(class means of random networks' features). The set is then chosen to agree with all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .._check import LimbeckError, fraction, positive
+from .._schema import Schema
+from ..features import Fourier, RandomConvNets, Scattering
+from ..privacy import Charge, Private
+from ._align import Targets, align, nearest_start, sharpened, spread
+from ._base import AbstractMeasureOnce, Product, Progress, Request
+from ._dpmerf import default_length_scales
+from ._embedding import COUNTS, class_weights
+from ._prototypes import (
+    BINS,
+    Centred,
+    ClusterSums,
+    Prototypes,
+    PrototypeSums,
+    cluster_bound,
+    low_basis,
+    prototype_bound,
+    read_means,
+    read_prototypes,
+    start_clusters,
+    update,
+)
+from ._source import Distilled
+from ._teacher import softmax_residual, train_teacher
+
+MEAN, CLASS_MEANS, CLUSTERS = "mean", "class means", "clusters"
+PROTOTYPES, NETWORKS, TEACHER = "prototypes", "random networks", "teacher"
+ROUNDS = 4
+"""Of k-means."""
+PARTS = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.48, NETWORKS: 0.32}
+"""How the measurements of pictures divide what the counts and the teacher leave."""
+COUNT_SHARE = 0.01
+# Radii to which rows are clipped, in parts of sqrt(slots): from what pictures of any kind are like.
+MEAN_RADIUS, CLASS_RADIUS, LOW_RADIUS, ROW_RADIUS = 0.6, 0.3, 0.2, 0.22
+NETWORK_RADIUS = 0.6
+TOLERANCE = 0.08
+"""Noise in a value of a prototype that is put up with, in parts of the range; decides how many."""
+GOALS = ("any", "ridge")
+
+
+class NetworkResiduals(eqx.Module):
+    """Features of random networks less the class's at its prototypes, clipped; per class."""
+
+    networks: RandomConvNets
+    at_prototypes: Array
+    radius: float = eqx.field(static=True)
+
+    @property
+    def groups(self) -> int:
+        return len(self.at_prototypes)
+
+    @property
+    def size(self) -> int:
+        return self.networks.size
+
+    @property
+    def chunk(self) -> int:
+        return self.networks.chunk
+
+    @property
+    def norm_bound(self) -> float:
+        return self.radius
+
+    def __call__(self, rows: Array, labels: Array) -> tuple[Array, Array]:
+        return self.networks(rows) - self.at_prototypes[labels], labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOnce(AbstractMeasureOnce):
+    """Private teacher, prototypes and random-network means; the set is optimised for free.
+
+    Privacy:
+        Measures class counts (sensitivity 1), sums of clipped rows and of their clipped residuals
+        per class and per cluster, sums of clipped network features per class, and gradients of a
+        linear head over all rows, each clipped, under add/remove of one row, with discrete
+        Gaussian noise calibrated jointly. Every row enters one class and one cluster. Later
+        questions depend on earlier answers, which Gaussian composition allows. Events: Gaussians.
+
+    >>> MeasureOnce(goal="ridge").requests(Schema.load("mnist.toml"))  # doctest: +SKIP
+    """
+
+    name: ClassVar[str] = "measure-once"
+    papers: ClassVar[tuple[str, ...]] = (
+        "limbeck's own method: private linear teacher, prototypes and random-network means, followed "
+        "by free distillation (docs/measure-once.md).",
+        "M. Vinaroz, M. Park. Differentially Private Kernel Inducing Points using features from "
+        "ScatterNets (DP-KIP-ScatterNet) for Privacy Preserving Data Distillation. TMLR 2024.",
+    )
+    fixed_size: ClassVar[bool] = True
+
+    per_class: int = 10
+    """Rows per class in the distilled set: free."""
+    goal: str = "any"
+    """"any" learner, or "ridge": the whole budget on the teacher, for kernel ridge regression only."""
+    teacher_share: float = 0.45
+    """Share of the budget for the teacher; prototypes and network means divide the rest."""
+    clusters: int = 50
+    """Most prototypes per class; as many are measured as the noise allows."""
+    networks: int = 6
+    """Random networks, for images."""
+    network_width: int = 32
+    """Filters in each of their layers."""
+    features: int = 2000
+    """Random Fourier features, for tables."""
+    teacher_steps: int = 100
+    """Noisy gradient steps of the teacher."""
+    teacher_rate: float = 32.0
+    """Learning rate of the teacher."""
+    steps: int = 150
+    """Updates of the distilled set: free."""
+    learning_rate: float = 0.02
+    align_weight: float = 1.0
+    """Weight of agreement with the teacher."""
+    match_weight: float = 40.0
+    """Weight of agreement with the random networks' class means."""
+    proximity: float = 0.003
+    """Weight of staying near the prototypes."""
+
+    def __post_init__(self) -> None:
+        fraction(teacher_share=self.teacher_share)
+        positive(per_class=self.per_class, clusters=self.clusters, networks=self.networks)
+        positive(network_width=self.network_width, features=self.features)
+        positive(teacher_steps=self.teacher_steps, teacher_rate=self.teacher_rate)
+        positive(steps=self.steps, learning_rate=self.learning_rate)
+        weights = {k: getattr(self, k) for k in ("align_weight", "match_weight", "proximity")}
+        for name, value in weights.items():
+            if not value >= 0:
+                raise LimbeckError(f"Expected {name} >= 0, got {value}.")
+        if self.goal not in GOALS:
+            raise LimbeckError(f"Expected a goal of {' or '.join(GOALS)}, got '{self.goal}'.")
+
+    def requests(self, schema: Schema) -> list[Request]:
+        classes = len(schema.classes)
+        if not schema.label or classes < 2:
+            raise LimbeckError(
+                f"{self.name} needs a label with at least two classes; declare one in the schema."
+            )
+        size = self._features(schema, 0).size
+        asked = {COUNTS: (1.0, classes)}
+        teacher = Charge(
+            name=TEACHER, sensitivity=1.0, coordinates=size * classes, steps=self.teacher_steps
+        )
+        parts = self._parts(schema)
+        root, slots = np.sqrt(schema.slots), schema.slots
+        if parts:
+            low = low_basis(schema).shape[1]
+            groups = classes * self.clusters
+            asked[MEAN] = (MEAN_RADIUS * root, slots)
+            asked[CLASS_MEANS] = (CLASS_RADIUS * root, classes * slots)
+            bound = cluster_bound(LOW_RADIUS * root)
+            for number in range(ROUNDS):
+                asked[f"{CLUSTERS}/{number}"] = (bound, groups * (low + 1))
+            asked[PROTOTYPES] = (prototype_bound(ROW_RADIUS * root), groups * (slots + 1 + BINS))
+        if NETWORKS in parts:
+            networks = self._networks(schema, 0)
+            asked[NETWORKS] = (NETWORK_RADIUS, classes * networks.size)
+        left = 1 - COUNT_SHARE - self._teacher_share(schema)
+        shares = {COUNTS: COUNT_SHARE} | {
+            name: left * part / sum(parts.values()) for name, part in parts.items()
+        }
+        return [
+            Request(
+                charge=Charge(name=name, sensitivity=float(bound), coordinates=coordinates),
+                share=shares[name.split("/")[0]] / (ROUNDS if "/" in name else 1),
+            )
+            for name, (bound, coordinates) in asked.items()
+        ] + [Request(charge=teacher, share=self._teacher_share(schema))]
+
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
+        schema, noise = private.schema, private.noise()
+        found = {COUNTS: private.histogram(COUNTS)}
+        if self._parts(schema):
+            self._measure_prototypes(private, found, noise, seed)
+        if NETWORKS in self._parts(schema):
+            networks = self._networks(schema, seed)
+            base = self._at_prototypes(schema, found, noise, networks)
+            found[NETWORKS] = private.grouped_sum(
+                NETWORKS, NetworkResiduals(networks, base, NETWORK_RADIUS)
+            )
+        features = self._features(schema, seed)
+        classes = len(schema.classes)
+        gradient = private.linear_gradients(TEACHER, features, softmax_residual, outputs=classes)
+        found[TEACHER] = train_teacher(
+            gradient,
+            size=features.size,
+            classes=classes,
+            rows=class_weights(found[COUNTS])[1],
+            steps=self.teacher_steps,
+            learning_rate=self.teacher_rate,
+        ).astype(np.float32)
+        return found
+
+    def _measure_prototypes(
+        self,
+        private: Private,
+        found: dict[str, np.ndarray],
+        noise: Mapping[str, float],
+        seed: int,
+    ) -> None:
+        schema = private.schema
+        slots, root = schema.slots, float(np.sqrt(schema.slots))
+        grey = Centred(jnp.full(slots, 0.5), MEAN_RADIUS * root)
+        found[MEAN] = private.sum(MEAN, grey, by_label=False)
+        centre = self._centre(schema, found, noise)
+        centred = Centred(jnp.asarray(centre, jnp.float32), CLASS_RADIUS * root)
+        found[CLASS_MEANS] = private.sum(CLASS_MEANS, centred)
+        means = self._class_means(schema, found, noise)
+        # As many clusters as can be told from noise; noise and counts are public by now.
+        size = class_weights(found[COUNTS])[1] / len(means)
+        affordable = size * TOLERANCE / max(noise[PROTOTYPES], 1e-9)
+        clusters = start_clusters(schema, means, int(np.clip(affordable, 1, self.clusters)), seed)
+        radius = LOW_RADIUS * root
+        for number in range(ROUNDS):
+            name = f"{CLUSTERS}/{number}"
+            found[name] = private.grouped_sum(name, ClusterSums(clusters, radius))
+            last = number == ROUNDS - 1
+            clusters = update(
+                clusters, found[name], radius, noise[name], last=last, seed=seed + number
+            )
+        found[PROTOTYPES] = private.grouped_sum(
+            PROTOTYPES, PrototypeSums(clusters, ROW_RADIUS * root)
+        )
+
+    def distil(
+        self,
+        schema: Schema,
+        measurements: Mapping[str, np.ndarray],
+        noise: Mapping[str, float],
+        *,
+        seed: int,
+        progress: Progress,
+    ) -> Product:
+        classes = len(schema.classes)
+        agree = Targets(
+            features=self._features(schema, seed), teacher=jnp.asarray(measurements[TEACHER])
+        )
+        rng = np.random.default_rng(seed)
+        if NETWORKS in measurements:
+            networks = self._networks(schema, seed)
+            counts = np.maximum(measurements[COUNTS], 1.0)[:, None]
+            base = self._at_prototypes(schema, measurements, noise, networks)
+            means = base + measurements[NETWORKS] / counts
+            agree = replace(agree, networks=networks, network_means=jnp.asarray(means, jnp.float32))
+        if PROTOTYPES in measurements:
+            plain = self._prototypes(schema, measurements, noise)
+            starts = [spread(schema, p, self.per_class, rng) for p in (plain, sharpened(plain))]
+            start = nearest_start(starts, agree)
+        else:
+            shape = (classes, self.per_class, schema.slots)
+            start = np.clip(0.5 + 0.25 * rng.standard_normal(shape), 0, 1)
+        made = align(
+            start,
+            agree,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            weights=(self.align_weight, self.match_weight, self.proximity),
+            seed=seed,
+            progress=lambda done: progress("distilling", done),
+        )
+        labels = np.repeat(np.arange(classes), self.per_class)
+        slots = made.reshape(len(labels), -1).astype(np.float32)
+        return Product(
+            source=Distilled(slots=slots, labels=labels),
+            rows=len(labels),
+            measurements=measurements,
+        )
+
+    # ---- what the noisy answers say -----------------------------------------------------------
+
+    def _centre(
+        self, schema: Schema, found: Mapping[str, np.ndarray], noise: Mapping[str, float]
+    ) -> np.ndarray:
+        total = np.asarray([class_weights(found[COUNTS])[1]])
+        grey = np.full(schema.slots, 0.5)
+        return np.asarray(read_means(schema, grey, found[MEAN], total, noise[MEAN])[0])
+
+    def _class_means(
+        self, schema: Schema, found: Mapping[str, np.ndarray], noise: Mapping[str, float]
+    ) -> np.ndarray:
+        centre = self._centre(schema, found, noise)
+        return read_means(schema, centre, found[CLASS_MEANS], found[COUNTS], noise[CLASS_MEANS])
+
+    def _prototypes(
+        self, schema: Schema, found: Mapping[str, np.ndarray], noise: Mapping[str, float]
+    ) -> Prototypes:
+        means = self._class_means(schema, found, noise)
+        radius = ROW_RADIUS * float(np.sqrt(schema.slots))
+        return read_prototypes(schema, means, found[PROTOTYPES], radius, noise[PROTOTYPES])
+
+    def _at_prototypes(
+        self,
+        schema: Schema,
+        found: Mapping[str, np.ndarray],
+        noise: Mapping[str, float],
+        networks: RandomConvNets,
+    ) -> Array:
+        """Mean features (classes, size) of the networks at the prototypes, weighted by size."""
+        rows, sizes, _ = self._prototypes(schema, found, noise)
+        phi = eqx.filter_jit(networks)(jnp.asarray(rows.reshape(-1, schema.slots), jnp.float32))
+        weights = jnp.asarray(sizes / sizes.sum(axis=1, keepdims=True), jnp.float32)
+        return jnp.einsum("ck,ckf->cf", weights, phi.reshape(*sizes.shape, -1))
+
+    # ---- what is measured, from the schema alone -------------------------------------------------
+
+    def _features(self, schema: Schema, seed: int) -> Scattering | Fourier:
+        """Features of the teacher, of norm 1."""
+        if schema.image:
+            height, width, channels = schema.image.shape
+            return Scattering(height=height, width=width, channels=channels, normalisation="group")
+        return Fourier(
+            slots=schema.slots,
+            size=self.features,
+            length_scales=default_length_scales(schema),
+            key=jax.random.fold_in(jax.random.key(seed), 1),
+        )
+
+    def _networks(self, schema: Schema, seed: int) -> RandomConvNets:
+        assert schema.image
+        return RandomConvNets(
+            shape=schema.image.shape,
+            networks=self.networks,
+            width=self.network_width,
+            key=jax.random.fold_in(jax.random.key(seed), 2),
+        )
+
+    def _parts(self, schema: Schema) -> dict[str, float]:
+        """Which measurements besides counts and teacher are made, and in which proportions."""
+        if self.goal == "ridge":
+            return {}
+        return {name: part for name, part in PARTS.items() if schema.image or name != NETWORKS}
+
+    def _teacher_share(self, schema: Schema) -> float:
+        return self.teacher_share if self._parts(schema) else 1 - COUNT_SHARE
