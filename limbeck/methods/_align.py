@@ -39,6 +39,7 @@ def align(
     steps: int,
     learning_rate: float,
     weights: tuple[float, float, float],
+    smooth: Callable[[Array], Array],
     seed: int,
     progress: Callable[[float], None],
 ) -> np.ndarray:
@@ -51,28 +52,59 @@ def align(
         steps: Updates by Adam, its rate falling along a cosine.
         learning_rate: At the start.
         weights: Of the teacher, of the network means, of staying near the start.
+        smooth: Applied to every change.
         seed: Of the networks looked at in each step.
         progress: Called with the fraction done.
     """
     schedule = optax.cosine_decay_schedule(learning_rate, steps)
     optimiser = optax.adam(schedule, b1=0.9, b2=0.99)
     anchor = jnp.asarray(start, jnp.float32)
-    rows, state = anchor, optimiser.init(anchor)
+    change = jnp.zeros_like(anchor)
+    state = optimiser.init(change)
     rng = np.random.default_rng(seed)
     some = 0 if targets.networks is None else min(NETWORKS_A_STEP, targets.networks.networks)
 
     @eqx.filter_jit
-    def update(rows: Array, state: Any, chosen: Array, targets: Targets) -> tuple[Array, Any]:
-        gradient = jax.grad(_disagreement)(rows, anchor, targets, weights, chosen)
-        moves, state = optimiser.update(gradient, state)
-        return jnp.clip(rows + moves, 0.0, 1.0), state
+    def update(change: Array, state: Any, chosen: Array, targets: Targets) -> tuple[Array, Any]:
+        def loss(change: Array) -> Array:
+            rows = _bounded(anchor + smooth(change))
+            return _disagreement(rows, anchor, targets, weights, chosen)
+
+        moves, state = optimiser.update(jax.grad(loss)(change), state)
+        return change + moves, state
 
     for step in range(steps):
         count = targets.networks.networks if targets.networks else 1
         chosen = jnp.asarray(rng.choice(count, some, replace=False))
-        rows, state = update(rows, state, chosen, targets)
+        change, state = update(change, state, chosen, targets)
         progress((step + 1) / steps)
-    return np.asarray(rows)
+    return np.asarray(_bounded(anchor + smooth(change)))
+
+
+def _bounded(rows: Array) -> Array:
+    """Values in [0, 1]; derivatives as if they were free, so that none gets stuck at a bound."""
+    return rows + jax.lax.stop_gradient(jnp.clip(rows, 0.0, 1.0) - rows)
+
+
+def smoother(schema: Schema, width: float) -> Callable[[Array], Array]:
+    """Changes of images blurred by a Gaussian of so many pixels: single pixels do not move alone."""
+    if not schema.image or width == 0:
+        return lambda change: change
+    height, across, channels = schema.image.shape
+
+    def matrix(size: int) -> Array:
+        apart = np.subtract.outer(np.arange(size), np.arange(size))
+        weights = np.exp(-(apart**2) / (2 * width**2))
+        return jnp.asarray(weights / weights.sum(axis=1, keepdims=True), jnp.float32)
+
+    rows, columns = matrix(height), matrix(across)
+
+    def smooth(change: Array) -> Array:
+        pictures = change.reshape(*change.shape[:-1], height, across, channels)
+        blurred = jnp.einsum("yv,xw,...vwc->...yxc", rows, columns, pictures)
+        return blurred.reshape(change.shape)
+
+    return smooth
 
 
 def _disagreement(

@@ -22,7 +22,7 @@ from .._check import LimbeckError, fraction, positive
 from .._schema import Schema
 from ..features import Fourier, RandomConvNets, Scattering
 from ..privacy import Charge, Private
-from ._align import Targets, align, nearest_start, sharpened, spread
+from ._align import Targets, align, nearest_start, sharpened, smoother, spread
 from ._base import AbstractMeasureOnce, Product, Progress, Request
 from ._dpmerf import default_length_scales
 from ._embedding import COUNTS, class_weights
@@ -126,15 +126,17 @@ class MeasureOnce(AbstractMeasureOnce):
     """Noisy gradient steps of the teacher."""
     teacher_rate: float = 32.0
     """Learning rate of the teacher."""
-    steps: int = 150
+    steps: int = 250
     """Updates of the distilled set: free."""
     learning_rate: float = 0.02
     align_weight: float = 1.0
     """Weight of agreement with the teacher."""
-    match_weight: float = 40.0
+    match_weight: float = 80.0
     """Weight of agreement with the random networks' class means."""
     proximity: float = 0.003
     """Weight of staying near the prototypes."""
+    smoothness: float = 0.5
+    """Pixels over which a change of an image is blurred; 0: none."""
 
     def __post_init__(self) -> None:
         fraction(teacher_share=self.teacher_share)
@@ -142,7 +144,9 @@ class MeasureOnce(AbstractMeasureOnce):
         positive(network_width=self.network_width, features=self.features)
         positive(teacher_steps=self.teacher_steps, teacher_rate=self.teacher_rate)
         positive(steps=self.steps, learning_rate=self.learning_rate)
-        weights = {k: getattr(self, k) for k in ("align_weight", "match_weight", "proximity")}
+        weights = {
+            k: getattr(self, k) for k in ("align_weight", "match_weight", "proximity", "smoothness")
+        }
         for name, value in weights.items():
             if not value >= 0:
                 raise LimbeckError(f"Expected {name} >= 0, got {value}.")
@@ -274,6 +278,7 @@ class MeasureOnce(AbstractMeasureOnce):
             steps=self.steps,
             learning_rate=self.learning_rate,
             weights=(self.align_weight, self.match_weight, self.proximity),
+            smooth=smoother(schema, self.smoothness if PROTOTYPES in measurements else 0.0),
             seed=seed,
             progress=lambda done: progress("distilling", done),
         )
