@@ -20,7 +20,7 @@ ORDER = [
     {"_plan", "_recipe"},
     {"_certificate", "_card"},
     {"_release"},
-    {"_distill"},
+    {"_distill", "_evaluate"},
     {"_demo"},
     {"__init__"},
     {"cli"},

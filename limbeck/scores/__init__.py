@@ -1,5 +1,6 @@
 """Scores of released data against real test data. They never see a method."""
 
+from ._battery import battery as battery
 from ._classifiers import CREDIT as CREDIT
 from ._classifiers import FOUR as FOUR
 from ._classifiers import TWELVE as TWELVE
@@ -22,3 +23,5 @@ from ._nearest import nearest_distances as nearest_distances
 from ._ridge import feature_rows as feature_rows
 from ._ridge import ridge_accuracy as ridge_accuracy
 from ._ridge import ridge_predictions as ridge_predictions
+from ._scores import Score as Score
+from ._scores import Scores as Scores
