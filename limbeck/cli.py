@@ -247,6 +247,53 @@ def evaluate(
 
 
 @app.command()
+def report(
+    releases: Annotated[
+        list[Path],
+        typer.Argument(help="A release; further ones are compared with it.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="File for the page.")] = Path("report.html"),
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--scores", help="Scores of `limbeck evaluate --out`. Makes the page internal."
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            "--test", help="Real rows shown beside the released. Makes the page internal."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
+) -> None:
+    """Write one self-contained HTML page about a release."""
+    import limbeck as lk
+
+    from ._report import make_report
+
+    if out.exists() and not force:
+        raise LimbeckError(f"{out} exists already. Choose another file, or pass --force.")
+    for folder in releases:
+        lk.verify(folder)
+        if out.absolute().is_relative_to(folder.absolute()):
+            raise LimbeckError(
+                f"{folder} is a release and stays as it is. Write the page elsewhere."
+            )
+    given = [lk.Release.load(folder) for folder in releases]
+    page = make_report(
+        given,
+        names=[f"{folder.resolve().name}/" for folder in releases],  # no paths of this machine
+        scores=[lk.Scores.load(path) for path in scores or ()],
+        real=None if test is None else lk.read(test, given[0].schema),
+    )
+    out.write_text(page, encoding="utf-8")
+    console.print(f"Page: {out}", markup=False)
+    if scores or test:
+        console.print("[yellow]Internal: not covered by epsilon.[/]")
+
+
+@app.command()
 def ledger(
     set_dataset: Annotated[
         str | None, typer.Option("--set", help="Change this data set's lifetime budget.")

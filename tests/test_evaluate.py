@@ -51,7 +51,7 @@ def test_a_table(folders, monkeypatch, capsys, tmp_path) -> None:
     assert (scores.released_rows, scores.test_rows) == (200, 120)
     assert {s.of for s in scores.scores} == {"released", "real", "between"}
     assert {s.figure for s in scores.scores} == {
-        "accuracy", "f1", "total variation", "median distance"
+        "accuracy", "F1", "total variation", "median distance"
     }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ EPOCH_ROWS = 1_000
 """A ConvNet sees at most EPOCHS times so many images; larger sets get fewer epochs."""
 FRECHET_ROWS = 2_000
 """Rows a Frechet distance is computed from at most, on either side."""
+FIGURES = {"f1": "F1", "roc_auc": "ROC AUC", "average_precision": "average precision"}
 NEAREST = "diagnostic only, no evidence of privacy"
 
 
@@ -173,7 +174,7 @@ def _table_scores(
     for name, figures in runs[0].items():
         for figure in figures:
             values = tuple(run[name][figure] for run in runs)
-            yield Score(name=name, figure=figure.replace("_", " "), values=values, of=of)
+            yield Score(name=name, figure=FIGURES.get(figure, figure), values=values, of=of)
 
 
 def _distances(ours: Task, theirs: Task, progress: Progress) -> Iterator[Score]:
