@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import limbeck as lk
-from limbeck.scores import ConvNet, Deformation, convnet_accuracy
 from limbeck.nets import norm_relu_pool
+from limbeck.scores import ConvNet, Deformation, convnet_accuracy
 
 
 def plain(x: jax.Array, scale: jax.Array, offset: jax.Array) -> jax.Array:
