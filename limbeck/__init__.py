@@ -38,6 +38,7 @@ from ._columns import (
 from ._data import Dataset as Dataset
 from ._distill import distill as distill
 from ._distill import redistil as redistil
+from ._evaluate import evaluate as evaluate
 from ._io import draft_schema as draft_schema
 from ._io import read as read
 from ._plan import Plan as Plan
@@ -52,5 +53,6 @@ from .methods import METHODS as METHODS
 from .methods import MeasureOnce as MeasureOnce
 from .privacy import Budget as Budget
 from .privacy import Ledger as Ledger
+from .scores import Scores as Scores
 
 __version__ = _version("limbeck")

@@ -211,6 +211,89 @@ def verify(
 
 
 @app.command()
+def evaluate(
+    release: Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)],
+    test: Annotated[Path, typer.Option("--test", help="Real rows to test on.", show_default=False)],
+    train: Annotated[
+        Path | None,
+        typer.Option("--train", help="Real training rows: adds a control of as many real rows."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Twelve classifiers; for images ConvNets (minutes).")
+    ] = False,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="Repetitions; by default 1, with --full 3.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File for the scores, for `limbeck report`.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score a release against real rows. Internal: the scores are not covered by epsilon."""
+    import limbeck as lk
+
+    lk.verify(release)
+    given = lk.Release.load(release)
+    real = [None if path is None else lk.read(path, given.schema) for path in (test, train)]
+    assert real[0] is not None
+    with _progress(quiet=as_json) as report:
+        found = lk.evaluate(given, real[0], train=real[1], full=full, seeds=seeds, progress=report)
+    if out is not None:
+        found.save(out)
+    if as_json:
+        _print_json(found.facts())
+    else:
+        _show_scores(found)
+
+
+@app.command()
+def report(
+    releases: Annotated[
+        list[Path],
+        typer.Argument(help="A release; further ones are compared with it.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="File for the page.")] = Path("report.html"),
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--scores", help="Scores of `limbeck evaluate --out`. Makes the page internal."
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            "--test", help="Real rows shown beside the released. Makes the page internal."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
+) -> None:
+    """Write one self-contained HTML page about a release."""
+    import limbeck as lk
+
+    from ._report import make_report
+
+    if out.exists() and not force:
+        raise LimbeckError(f"{out} exists already. Choose another file, or pass --force.")
+    for folder in releases:
+        lk.verify(folder)
+        if out.absolute().is_relative_to(folder.absolute()):
+            raise LimbeckError(
+                f"{folder} is a release and stays as it is. Write the page elsewhere."
+            )
+    given = [lk.Release.load(folder) for folder in releases]
+    page = make_report(
+        given,
+        names=[f"{folder.resolve().name}/" for folder in releases],  # no paths of this machine
+        scores=[lk.Scores.load(path) for path in scores or ()],
+        real=None if test is None else lk.read(test, given[0].schema),
+    )
+    out.write_text(page, encoding="utf-8")
+    console.print(f"Page: {out}", markup=False)
+    if scores or test:
+        console.print("[yellow]Internal: not covered by epsilon.[/]")
+
+
+@app.command()
 def ledger(
     set_dataset: Annotated[
         str | None, typer.Option("--set", help="Change this data set's lifetime budget.")
@@ -482,6 +565,27 @@ def _show_release(release: Any, out: Path) -> None:
         )
     for reason in release.certificate["not_releasable_because"]:
         console.print(f"[yellow]Not for release:[/] {escape(reason)}")
+
+
+def _show_scores(found: Any) -> None:
+    heads = {"released": "released", "real": "real rows", "between": "between"}
+    used = [of for of in heads if any(s.of == of for s in found.scores)]
+    table = Table("score", "figure", box=None, pad_edge=False)
+    for of in used:
+        table.add_column(heads[of], justify="right")
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for score in found.scores:
+        rows.setdefault((score.name, score.figure), {})[score.of] = score
+    for (name, figure), cells in rows.items():
+        texts = [cells[of].text if of in cells else "" for of in used]
+        table.add_row(escape(name), escape(figure), *texts)
+    console.print(table)
+    for note in dict.fromkeys(f"{s.name}: {s.note}" for s in found.scores if s.note):
+        console.print(f"  {note}", markup=False)
+    console.print(
+        f"{found.released_rows} released rows, {found.test_rows} real test rows. "
+        f"[yellow]{escape(found.stamp.capitalize())}.[/]"
+    )
 
 
 def _account_facts(account: Any) -> dict[str, Any]:

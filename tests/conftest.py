@@ -11,6 +11,7 @@ import pytest
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 )
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # waiting threads spin: scikit-learn, xgboost
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ PUBLIC = {
     "BudgetExceeded", "DataError", "LimbeckError", "ReleaseError", "SchemaError",
     "Category", "Date", "Image", "Numeric", "Lifetime", "Schema",
     "Dataset", "read", "draft_schema",
-    "redistil",
+    "redistil", "evaluate", "Scores",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify",
     "DPMERF", "MeasureOnce", "METHODS", "datasets",
 }  # fmt: skip

@@ -18,10 +18,10 @@ ORDER = [
     {"features"},
     {"methods", "datasets", "scores"},
     {"_plan", "_recipe"},
-    {"_certificate", "_card"},
+    {"_certificate", "_card", "_charts"},
     {"_release"},
-    {"_distill"},
-    {"_demo"},
+    {"_distill", "_evaluate"},
+    {"_demo", "_report"},
     {"__init__"},
     {"cli"},
 ]
@@ -42,6 +42,7 @@ ONE_DOOR = {
     "dp_accounting": {"privacy"},
     "cryptography": {"privacy"},
     "pooch": {"datasets"},
+    "jinja2": {"_report"},
     "sqlite3": {"privacy"},
 }
 

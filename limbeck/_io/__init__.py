@@ -20,6 +20,7 @@ from ._images import (
     decode_picture as decode_picture,
 )
 from ._tables import CsvSource, FrameSource, ParquetSource
+from ._write import png_strip as png_strip
 from ._write import save_images as save_images
 from ._write import save_table as save_table
 

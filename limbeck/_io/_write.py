@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
@@ -74,6 +75,23 @@ def contact_sheet(pictures: np.ndarray, labels: np.ndarray, classes: int) -> Pic
     picture = Picture.fromarray(sheet.squeeze(-1) if channels == 1 else sheet)
     zoom = max(1, round(800 / max(picture.size)))
     return picture.resize((picture.width * zoom, picture.height * zoom), Picture.Resampling.NEAREST)
+
+
+def png_strip(pixels: np.ndarray, image: Image) -> bytes:
+    """Pictures side by side as the bytes of one PNG file."""
+    shown = as_bytes(pixels, image)
+    gap = max(1, image.width // 14)
+    wide = np.zeros(
+        (image.height, len(shown) * (image.width + gap) - gap, image.channels), np.uint8
+    )
+    solid = np.zeros((*wide.shape[:2], 1), np.uint8)  # gaps are transparent: pages may be dark
+    for number, picture in enumerate(shown):
+        left = number * (image.width + gap)
+        wide[:, left : left + image.width] = picture
+        solid[:, left : left + image.width] = 255
+    file = io.BytesIO()
+    Picture.fromarray(np.concatenate([wide, solid], axis=2)).save(file, "PNG", optimize=True)
+    return file.getvalue()
 
 
 def class_folders(schema: Schema) -> list[str]:

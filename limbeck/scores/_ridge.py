@@ -99,7 +99,11 @@ def _with_features(
 ) -> np.ndarray:
     phi = support if features is None else feature_rows(features, support)
     phi = phi.astype(np.float64)
-    weights = phi.T @ _solve(phi @ phi.T, centred, ridge)
+    if len(phi) <= phi.shape[1]:
+        weights = phi.T @ _solve(phi @ phi.T, centred, ridge)
+    else:  # the same weights, from the smaller of the two systems
+        share = phi.shape[1] / len(phi)
+        weights = _solve(phi.T @ phi, phi.T @ centred, ridge * share)
     if features is None:
         parts = [test[at : at + CHUNK] @ weights for at in range(0, len(test), CHUNK)]
         return np.concatenate(parts) if parts else np.zeros((0, centred.shape[1]))
