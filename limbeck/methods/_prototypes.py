@@ -213,7 +213,7 @@ def wiener(deviations: np.ndarray, variances: np.ndarray, schema: Schema) -> np.
         found = dctn(shaped, axes=(1, 2), norm="ortho")
     else:
         found = deviations
-    noise = variances.reshape(-1, *[1] * (found.ndim - 1))
+    noise = np.maximum(variances, 1e-12).reshape(-1, *[1] * (found.ndim - 1))
     # Rows of little noise tell most about the power.
     weights = (1 / noise) / (1 / noise).sum()
     power = np.maximum(((found**2 - noise) * weights).sum(axis=0), 0.0)
@@ -270,5 +270,5 @@ def read_prototypes(
     together = shares.sum(axis=1, keepdims=True) / sizes.sum(axis=1)[:, None, None]
     own = shares / sizes[..., None]
     doubt = (noise / (radius * HISTOGRAM_WEIGHT) / sizes[..., None]) ** 2
-    signal = max(float(((own - together) ** 2 - doubt).mean()), 0.0)
+    signal = max(float(((own - together) ** 2 - doubt).mean()), 1e-12)
     return Prototypes(rows, sizes, together + (own - together) * signal / (signal + doubt))
