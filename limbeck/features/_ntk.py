@@ -80,11 +80,15 @@ class FullyConnectedNTK(eqx.Module):
     def __call__(
         self, left: Float[Array, "n dim"], right: Float[Array, "m dim"]
     ) -> Float[Array, "n m"]:
-        weight, bias = self.weight_variance, self.bias_variance
         dim = left.shape[1]
-        covariance = weight * (left @ right.T) / dim + bias
-        own_left = weight * (left * left).sum(axis=1)[:, None] / dim + bias
-        own_right = weight * (right * right).sum(axis=1)[None, :] / dim + bias
+        own = [(rows * rows).sum(axis=1) / dim for rows in (left, right)]
+        return self.of_products(left @ right.T / dim, own[0][:, None], own[1][None, :])
+
+    def of_products(self, product: Array, left: Array, right: Array) -> Array:
+        """The kernel of pairs, from their mean product and the mean squares of either side."""
+        weight, bias = self.weight_variance, self.bias_variance
+        covariance = weight * product + bias
+        own_left, own_right = weight * left + bias, weight * right + bias
         tangent = covariance
         for _ in range(self.depth):
             covariance, tangent = relu_step(covariance, tangent, own_left, own_right)
@@ -92,6 +96,15 @@ class FullyConnectedNTK(eqx.Module):
             tangent = weight * tangent + covariance
             # Half of a variance passes a ReLU.
             own_left, own_right = weight * own_left / 2 + bias, weight * own_right / 2 + bias
+        return tangent
+
+    def of_square(self, square: Array) -> Array:
+        """The kernel of a row with itself, from its mean square: the angle is exactly 0."""
+        weight, bias = self.weight_variance, self.bias_variance
+        tangent = covariance = weight * square + bias
+        for _ in range(self.depth):
+            covariance = weight * covariance / 2 + bias
+            tangent = weight * tangent / 2 + covariance
         return tangent
 
 

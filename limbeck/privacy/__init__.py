@@ -35,4 +35,5 @@ from ._private import Factors as Factors
 from ._private import FeatureMap as FeatureMap
 from ._private import GroupedFeatures as GroupedFeatures
 from ._private import Private as Private
+from ._private import RowGradients as RowGradients
 from ._sum import check_grid as check_grid

@@ -84,6 +84,22 @@ class Factors(Protocol):
         """Slots (rows, slots) to factors (rows, left) and (rows, right)."""
 
 
+class RowGradients(Protocol):
+    """Gradients of many rows at once, known by their norms and their weighted sums alone.
+
+    For losses whose per-row gradients are too large to be made one by one. A row's gradient and
+    norm must depend on that row and the parameters only. Part of what the guarantee rests on: a
+    norm that is too small would be believed.
+    """
+
+    def prepare(
+        self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray
+    ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """Upper bounds of the gradients' norms (rows,), infinite for a gradient that is not
+        finite; and the function from factors (rows,) to the sum of factor times gradient, flat,
+        in which a factor 0 leaves no trace of its row."""
+
+
 class Private:
     """Holds the rows of one run and answers the planned questions about them.
 
@@ -251,13 +267,14 @@ class Private:
         return self._histogram(name, len(self.schema.classes), lambda rows: rows.labels)
 
     def gradients(
-        self, name: str, loss: Callable[..., Any], *, rows: int
+        self, name: str, loss: Callable[..., Any] | RowGradients, *, rows: int
     ) -> Callable[[np.ndarray], np.ndarray]:
         """An oracle: parameters (flat) to the noisy sum of clipped gradients of a Poisson batch.
 
         Args:
             name: The planned charge; its `steps` calls are allowed, each with a fresh batch.
-            loss: loss(parameters, slots, label) of one row.
+            loss: loss(parameters, slots, label) of one row; or `RowGradients`, where gradients are
+                never made one by one.
             rows: Public number of rows, for the fixed shape of a batch; the true number may be
                 any: a batch that overflows is processed in further chunks.
 
@@ -267,8 +284,8 @@ class Private:
         """
         charge = self._charge_for(name, 1, "gaussian", sampled=True)
         batches = PoissonBatches(charge.sampling or 0.0, rows)
-        each = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)))
-        bound = charge.sensitivity
+        bound = charge.sensitivity * (1 - 1e-9)
+        clipped = _clipped_sums(loss, bound)
 
         def oracle(parameters: np.ndarray) -> np.ndarray:
             if np.size(parameters) != charge.coordinates:
@@ -285,11 +302,11 @@ class Private:
                 for indices in batches.draw(coins, len(held)):
                     chunk = held.take(indices)
                     slots = _padded(self.schema.expand(chunk.cells), batches.shape)
-                    labels = _padded(chunk.labels, batches.shape)
-                    found = np.array(each(parameters, slots, labels))[: len(chunk)]
-                    found = found.reshape(len(chunk), -1)
-                    found[chunk.labels < 0] = 0.0
-                    total += clip_rows(found, bound * (1 - 1e-9), 1.0).sum(axis=0)
+                    labels = _padded(chunk.labels, batches.shape, with_value=-1)
+                    found = clipped(parameters, slots, labels)
+                    if found.shape != total.shape:
+                        raise RuntimeError(f"'{name}': a sum of shape {found.shape}")
+                    total += found
                 drawn = self._noise.stream(f"{name}/{step}/noise").normal(charge.coordinates)
                 return total * self._data_scale + charge.noise * drawn
 
@@ -554,7 +571,37 @@ def _evaluate(features: Any, *arrays: Any) -> Any:
     return jax.vmap(one)(*arrays)
 
 
-def _padded(array: np.ndarray, size: int) -> np.ndarray:
-    """Zero rows appended up to a fixed shape, so that compiled code is compiled once."""
+def _clipped_sums(
+    loss: Callable[..., Any] | RowGradients, bound: float
+) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """Parameters, slots, labels to the sum of the rows' gradients, each clipped to the bound.
+
+    Rows with a negative label count for nothing: no declared label, or padding.
+    """
+    if hasattr(loss, "prepare"):
+        many = loss
+
+        def ghost(parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> np.ndarray:
+            norms, weighted_sum = many.prepare(parameters, slots, np.maximum(labels, 0))
+            counts = (labels >= 0) & np.isfinite(norms) & (norms >= 0)
+            norms = np.where(counts, norms, bound)
+            return weighted_sum(np.where(counts, bound / np.maximum(norms, bound), 0.0))
+
+        return ghost
+    each = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)))
+
+    def plain(parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        found = np.array(each(parameters, slots, labels)).reshape(len(labels), -1)
+        found[labels < 0] = 0.0
+        return clip_rows(found, bound, 1.0).sum(axis=0)
+
+    return plain
+
+
+def _padded(array: np.ndarray, size: int, with_value: int = 0) -> np.ndarray:
+    """Rows appended up to a fixed shape, so that compiled code is compiled once."""
     missing = size - len(array)
-    return array if missing == 0 else np.pad(array, [(0, missing)] + [(0, 0)] * (array.ndim - 1))
+    if missing == 0:
+        return array
+    width = [(0, missing)] + [(0, 0)] * (array.ndim - 1)
+    return np.pad(array, width, constant_values=with_value)

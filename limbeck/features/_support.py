@@ -1,0 +1,85 @@
+"""A support: the few rows that are learned, part of whose numbers may be fixed for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Where the free numbers of a support stand.
+
+    Args:
+        start: All numbers, (rows, slots); the fixed ones keep these values.
+        free: Which are free: (slots,) for all rows alike, (rows, slots), or None for all.
+        targets: What each row is to be regressed to, (rows, classes).
+    """
+
+    start: np.ndarray
+    targets: np.ndarray
+    free: np.ndarray | None = None
+
+    @property
+    def shared(self) -> bool:
+        """Whether all rows are free in the same places."""
+        return self.free is None or self.free.ndim == 1
+
+    @property
+    def size(self) -> int:
+        """How many numbers are free."""
+        return int(self.masks.sum())
+
+    @property
+    def masks(self) -> np.ndarray:
+        """Which numbers are free, (rows, slots)."""
+        free = np.ones(1, bool) if self.free is None else self.free
+        return np.broadcast_to(free, self.start.shape)
+
+    def pick(self, rows: Any) -> np.ndarray:
+        """The free numbers of rows shaped like the support, flat."""
+        return np.asarray(rows)[self.masks]
+
+    def place(self, free: Any) -> np.ndarray:
+        """The support (rows, slots), in float64, whose free numbers are these."""
+        rows = np.array(self.start, np.float64)
+        rows[self.masks] = free
+        return rows
+
+    def place_traced(self, free: Array) -> Array:
+        """The same, inside traced code."""
+        mask = self.masks
+        if mask.all():
+            return free.reshape(mask.shape)
+        at = jnp.asarray(np.flatnonzero(mask))
+        return jnp.asarray(self.start, free.dtype).ravel().at[at].set(free).reshape(mask.shape)
+
+
+def gaussian_support(
+    targets: np.ndarray,
+    slots: int,
+    *,
+    corrupted: float = 0.0,
+    per_row: bool = False,
+    key: Array,
+) -> Support:
+    """A support of standard normal numbers, a share of which stays as drawn. Sees no data.
+
+    >>> support = gaussian_support(np.eye(3), 8, corrupted=0.25, key=jax.random.key(0))
+    >>> support.size, int(support.free.sum())
+    (18, 6)
+    """
+    value_key, mask_key = jax.random.split(key)
+    start = np.asarray(jax.random.normal(value_key, (len(targets), slots)))
+    fixed = round(corrupted * slots)
+    if not fixed:
+        return Support(start, targets)
+    keys = jax.random.split(mask_key, len(targets) if per_row else 1)
+    orders = np.stack([np.asarray(jax.random.permutation(k, slots)) for k in keys])
+    free = orders >= fixed
+    return Support(start, targets, free if per_row else free[0])
