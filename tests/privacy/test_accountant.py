@@ -131,3 +131,23 @@ def test_noise_too_large_for_its_grid_is_refused() -> None:
     with pytest.raises(LimbeckError, match="too many"):
         check_grid(wide)
     check_grid(replace(wide, noise_multiplier=10.0))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sampling", "steps"),
+    [(1.0, 500 / 60000, 1200), (0.1, 0.02, 50), (10.0, 0.3, 10)],
+)
+def test_calibration_takes_few_evaluations_and_never_falls_short(
+    epsilon: float, sampling: float, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search starts from the RDP answer: a handful of PLDs, which are slow."""
+    from limbeck.privacy import _accountant
+
+    made = []
+    real = _accountant.PLDAccountant
+    monkeypatch.setattr(_accountant, "PLDAccountant", lambda: made.append(1) or real())
+    charge = replace(ONE, mechanism="gaussian", sampling=sampling, steps=steps)
+    budget = Budget(epsilon)
+    charges = calibrate([charge], [1.0], budget)
+    assert len(made) <= 6
+    assert (1 - 3e-4) * epsilon <= cost(charges, budget).epsilon <= epsilon
