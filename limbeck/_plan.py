@@ -47,6 +47,11 @@ def plan(method: AbstractMethod, schema: Schema, budget: Budget) -> Plan:
         budget: Epsilon and delta for the whole run.
     """
     budget.check_rows(schema.rows)
+    if method.needs_bare_rows and budget.private:
+        raise LimbeckError(
+            f"{method.name} works on the bare rows and keeps nothing private; it runs with epsilon = "
+            "infinity (--non-private) only."
+        )
     asked = _estimates(schema, budget)
     left = 1.0 - sum(share for _, share in asked)
     wanted = method.requests(schema)

@@ -143,7 +143,8 @@ class ConvolutionalNTK(eqx.Module):
         pair = 4 * 8 * (self.height * self.width) ** 2  # a few live copies of float32 or float64
         size = max(1, self.memory // (pair * len(right)))
         across = jax.vmap(self._pair, in_axes=(None, None, 0, 0))
-        many = jax.vmap(across, in_axes=(0, 0, None, None))
+        # Derivatives walk each block again: else they would hold all pairs' covariances at once.
+        many = jax.checkpoint(jax.vmap(across, in_axes=(0, 0, None, None)))
         parts = []
         for at in range(0, len(left), size):
             own = [v[at : at + size] for v in own_left]

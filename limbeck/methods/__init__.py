@@ -12,11 +12,15 @@ from ._base import (
 from ._base import (
     Request as Request,
 )
+from ._dpkip import DPKIP as DPKIP
 from ._dpmerf import DPMERF as DPMERF
+from ._kip import KIP as KIP
 from ._measureonce import MeasureOnce as MeasureOnce
 from ._source import SOURCES as SOURCES
 from ._source import Distilled as Distilled
 from ._source import Generated as Generated
 from ._source import Source as Source
 
-METHODS: dict[str, type[AbstractMethod]] = {method.name: method for method in (DPMERF, MeasureOnce)}
+METHODS: dict[str, type[AbstractMethod]] = {
+    method.name: method for method in (DPMERF, MeasureOnce, DPKIP, KIP)
+}

@@ -45,6 +45,9 @@ class AbstractMethod(abc.ABC):
     fixed_size: ClassVar[bool] = False
     """Whether settings say how many rows come out (a distilled set), not the caller."""
 
+    needs_bare_rows: ClassVar[bool] = False
+    """Whether the method promises nothing, and so runs at epsilon = infinity only."""
+
     @abc.abstractmethod
     def requests(self, schema: Schema) -> list[Request]:
         """Everything the method will ask, from public knowledge alone."""

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from .._check import LimbeckError
+from .._columns import Category
 from .._schema import Schema
 from ..nets import Generator, arrays_of, build_generator, generate, with_arrays
 
@@ -68,7 +69,7 @@ class Distilled:
                 "it. `limbeck redistil --per-class` makes a set of another size, where the method "
                 "keeps its measurements."
             )
-        return np.clip(self.slots, 0.0, 1.0), self.labels
+        return np.clip(_decided(schema, self.slots), 0.0, 1.0), self.labels
 
     def facts(self) -> dict[str, Any]:
         return {}
@@ -96,3 +97,17 @@ def _apportion(weights: np.ndarray, rows: int) -> np.ndarray:
     ends = np.rint(np.cumsum(weights) * rows).astype(np.int64)
     ends[-1] = rows
     return np.repeat(np.arange(len(weights)), np.diff(ends, prepend=0))
+
+
+def _decided(schema: Schema, slots: np.ndarray) -> np.ndarray:
+    """Slots whose categories are the likeliest ones, and whose gaps are gaps or not: a distilled
+    row is shown as it is rather than drawn from."""
+    if schema.image:
+        return slots
+    slots = np.nan_to_num(slots)
+    for column, at in schema.blocks():
+        if isinstance(column, Category):
+            slots[:, at] = np.eye(column.slots)[slots[:, at].argmax(axis=1)]
+        elif column.slots > 1:
+            slots[:, at.start + 1] = slots[:, at.start + 1] > 0.5
+    return slots

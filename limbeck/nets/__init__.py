@@ -23,3 +23,15 @@ from ._generator import (
 from ._generator import (
     with_arrays as with_arrays,
 )
+from ._vision import (
+    LeNet as LeNet,
+)
+from ._vision import (
+    ResNet18 as ResNet18,
+)
+from ._vision import (
+    filled_network as filled_network,
+)
+from ._vision import (
+    network_arrays as network_arrays,
+)

@@ -273,7 +273,7 @@ def _search(
 
 def _meets(one: tuple[float, float], two: tuple[float, float], target: float) -> float:
     """The factor at which a power law through two factors with their epsilons meets a target."""
-    if not (0 < min(one[1], two[1]) and max(one[1], two[1]) < math.inf and one[1] != two[1]):
+    if not (min(one[1], two[1]) > 0 and max(one[1], two[1]) < math.inf and one[1] != two[1]):
         return two[0] * (2.0 if two[1] > target else 0.5)
     power = math.log(two[0] / one[0]) / math.log(two[1] / one[1])
     return two[0] * (target / two[1]) ** power

@@ -403,12 +403,13 @@ class Private:
         found = self._replayed(name, measure)
         return (*(str(v) for v in found if str(v) != OTHER), OTHER)
 
-    def raw(self) -> Rows:
-        """The rows themselves: only in a run whose epsilon is infinite."""
+    def raw(self, name: str) -> Rows:
+        """The rows themselves: only in a run whose epsilon is infinite, and says so by a charge."""
         if self._budget.private:
             raise LimbeckError(
                 "This method needs the bare rows, which only epsilon = infinity gives."
             )
+        self._count(name, self._charge_for(name, 1, "gaussian", "discrete gaussian"))
         return self._rows()
 
     # ---- bookkeeping ------------------------------------------------------------------------
@@ -421,6 +422,10 @@ class Private:
                     f"'{name}': {charge.steps} planned, {self._asked.get(name, 0)} done"
                 )
         return list(self._planned.values())
+
+    def steps(self, name: str) -> int:
+        """How often a planned question is to be asked."""
+        return self._planned[name].steps
 
     def noise(self) -> dict[str, float]:
         """Standard deviation of each planned measurement's noise: public, from the plan alone."""
