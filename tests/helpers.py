@@ -22,6 +22,9 @@ TINY_SET = {
 }  # fmt: skip
 """The same for measure-once."""
 
+FEW = {"per_class": 1, "epochs": 0.3, "batch": 20, "clip": 1e-3}
+"""Settings under which a method of noisy gradients runs in a moment: two to four steps."""
+
 
 def table_schema(**changes: object) -> lk.Schema:
     settings: dict[str, object] = {

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from helpers import TINY, TINY_SET, folder_bytes, image_rows, image_schema, table_rows, table_schema
+from helpers import (
+    FEW,
+    TINY,
+    TINY_SET,
+    folder_bytes,
+    image_rows,
+    image_schema,
+    table_rows,
+    table_schema,
+)
 
 import limbeck as lk
 from limbeck.methods import AbstractMethod
@@ -71,6 +80,12 @@ CASES = [
     _images("measure-once, images", lk.MeasureOnce(**TINY_SET)),
     _images("measure-once, images, for ridge", lk.MeasureOnce(**TINY_SET, goal="ridge")),
     _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),
+    _table("dp-kip, table", lk.DPKIP(**FEW | {"per_class": 2}, weigh_classes=True)),
+    _images("dp-kip, images", lk.DPKIP(**FEW, corrupted=0.2)),
+    _images(
+        "dp-kip, noise in feature space",
+        lk.DPKIP(**FEW, kernel="scattering", mechanism="features", ridge=1e-3),
+    ),
 ]
 
 

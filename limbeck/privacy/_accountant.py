@@ -157,6 +157,11 @@ def cost(charges: Sequence[Charge], budget: Budget) -> Cost:
     Slack and thresholds are taken from delta first; what is left prices the mechanisms. The slack
     is that of the budget's epsilon, which bounds the true one.
     """
+    return _cost(tuple(charges), budget)
+
+
+@functools.lru_cache(maxsize=64)  # a PLD of sampled charges takes up to some seconds
+def _cost(charges: tuple[Charge, ...], budget: Budget) -> Cost:
     lost, cut = slack(charges, budget.epsilon), thresholds(charges)
     rest = budget.delta - lost - cut
     if any(c.noise_multiplier == 0 for c in charges):
@@ -191,6 +196,13 @@ def calibrate(requests: Sequence[Charge], shares: Sequence[float], budget: Budge
     >>> [round(c.noise_multiplier, 3) for c in calibrate([one, one], [1, 1], Budget(1.0))]
     [5.276, 5.276]
     """
+    return list(_calibrated(tuple(requests), tuple(shares), budget))
+
+
+@functools.lru_cache(maxsize=64)
+def _calibrated(
+    requests: tuple[Charge, ...], shares: tuple[float, ...], budget: Budget
+) -> list[Charge]:
     if not budget.private:
         return [replace(r, noise_multiplier=0.0) for r in requests]
     total = sum(shares)
