@@ -11,7 +11,7 @@ from typing import Any
 from ._check import LimbeckError
 from .methods import METHODS, AbstractMethod
 
-_KEYS = {"method", "settings", "settings_source", "rows", "adjacency"}
+_KEYS = {"method", "settings", "settings_source", "rows", "adjacency", "variants"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +26,18 @@ class Recipe:
 
     @classmethod
     def load(cls, path: str | Path) -> Recipe:
-        """Read a recipe file.
+        """Read a recipe file, or one of its variants, named after a '#'.
 
         method = "dp-merf"
         settings_source = "chosen on the training part of a public data set"
 
         [settings]
         features = 10000
+
+        [variants.small]
+        features = 500
         """
+        path, _, variant = str(path).partition("#")
         try:
             raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
@@ -58,12 +62,28 @@ class Recipe:
             raise LimbeckError(
                 f"The recipe {path}: expected a section [settings], got {settings!r}."
             )
+        wording = f" ({variant})" if variant else ""
+        settings = settings | _variant(path, raw.get("variants", {}), variant)
         return cls(
             method=make_method(raw["method"], settings),
-            settings_source=raw.get("settings_source", f"recipe {Path(path).name}"),
+            settings_source=raw.get("settings_source", f"recipe {Path(path).name}") + wording,
             rows=rows,
             adjacency=raw.get("adjacency", "add-remove"),
         )
+
+
+def _variant(path: str, variants: object, name: str) -> dict[str, Any]:
+    """The settings that a named variant changes; a recipe of variants needs one to be named."""
+    if not isinstance(variants, dict) or not all(isinstance(v, dict) for v in variants.values()):
+        raise LimbeckError(f"The recipe {path}: expected sections [variants.NAME].")
+    if not variants and not name:
+        return {}
+    if name not in variants:
+        raise LimbeckError(
+            f"The recipe {path} has no variant '{name}'. Name one as {Path(path).name}#NAME; it has: "
+            f"{', '.join(variants) or 'none'}."
+        )
+    return dict(variants[name])
 
 
 def make_method(name: str, settings: dict[str, object] | None = None) -> AbstractMethod:

@@ -229,12 +229,12 @@ def pull_back(features: Any, support: np.ndarray, cotangents: np.ndarray) -> np.
 
 
 @eqx.filter_jit
-def _apply(features: Any, rows: Array) -> Array:
+def _apply(features: Any, rows: Any) -> Array:
     return features(rows)
 
 
 @eqx.filter_jit
-def _pull(features: Any, support: Array, cotangents: Array) -> Array:
+def _pull(features: Any, support: Any, cotangents: Any) -> Array:
     _, back = jax.vjp(features, support)
     return back(cotangents)[0]
 
@@ -243,14 +243,14 @@ def _pull(features: Any, support: Array, cotangents: Array) -> Array:
 def _squares(
     features: Any,
     derivative: Array | None,
-    row: Array,
-    free: Array,
-    own: Array,
-    errors: Array,
-    mixed: Array,
-    u: Array,
-    v: Array,
-    trace: Array,
+    row: Any,
+    free: Any,
+    own: Any,
+    errors: Any,
+    mixed: Any,
+    u: Any,
+    v: Any,
+    trace: Any,
 ) -> tuple[Array, Array]:
     """Squared norms of J^T G, and of the terms of G, for some rows and one support row."""
     terms = u[:, None] * errors, v[:, None] * mixed, trace[:, None] * own
@@ -281,7 +281,7 @@ def derivative_of(features: Any, row: np.ndarray) -> Array:
 
 
 @eqx.filter_jit
-def _pushed(features: Any, row: Array, directions: Array) -> Array:
+def _pushed(features: Any, row: Any, directions: Any) -> Array:
     # Copies of the row rather than vmap: XLA (jaxlib 0.10.2, CPU) miscompiles scattering's
     # vmapped jvp.
     copies = jnp.broadcast_to(row, directions.shape)

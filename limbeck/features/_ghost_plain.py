@@ -45,5 +45,5 @@ class PlainGradients:
 
 
 @eqx.filter_jit
-def _each(loss: Any, parameters: Array, slots: Array, labels: Array) -> Array:
+def _each(loss: Any, parameters: Array, slots: Any, labels: Any) -> Array:
     return jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(parameters, slots, labels)

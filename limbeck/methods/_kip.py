@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 import optax
 from jaxtyping import Array
 
-from .._check import positive
+from .._check import LimbeckError, positive
 from .._schema import Schema
 from ..features import centred, features_of, with_ridge
 from ..privacy import Charge, Private
@@ -62,6 +63,8 @@ class KIP(AbstractKernelMethod):
 
     steps: int = 300
     """Updates of the learned rows."""
+    epochs: float = 0.0
+    """Passes over the declared rows, in updates of `batch` rows; 0: `steps` counts."""
     batch: int = 5000
     """Rows that an update looks at, evenly from all classes. Where the kernel has few enough
     features, and no augmentation is wanted, every update sees all rows at no more cost."""
@@ -77,6 +80,8 @@ class KIP(AbstractKernelMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(steps=self.steps, batch=self.batch, learning_rate=self.learning_rate)
+        if self.epochs:
+            positive(epochs=self.epochs)
         choice(
             start=(self.start, ("rows", "noise")),
             targets=(self.targets, ("fixed", "learned", "solved")),
@@ -86,6 +91,7 @@ class KIP(AbstractKernelMethod):
         self.support_size(schema)
         self.view(schema)
         self.function(schema, 0)
+        self._steps(schema.rows)
         charge = Charge(name=ROWS, mechanism="gaussian", sensitivity=1.0, coordinates=1)
         return [Request(charge=charge, share=1.0)]
 
@@ -104,14 +110,14 @@ class KIP(AbstractKernelMethod):
                 jnp.asarray(self._start(rows, labels, codes, rng), jnp.float64),
                 jnp.asarray(centred(codes, classes), jnp.float64),
             )
+            data: Iterator[Any]
             if self._by_moments(kernel):
                 moments = moments_of(kernel.features, rows, labels, classes)
-                learned = self._learn(
-                    first, _moment_loss(kernel, self.ridge), iter(lambda: moments, 0), progress
-                )
+                loss, data = _moment_loss(kernel, self.ridge), itertools.repeat(moments)
             else:
-                batches = self._batches(schema, rows, labels, rng)
-                learned = self._learn(first, _batch_loss(kernel, self.ridge), batches, progress)
+                loss = _batch_loss(kernel, self.ridge)
+                data = self._batches(schema, rows, labels, rng)
+            learned = self._learn(first, loss, data, schema.rows, progress)
             if self.targets == "solved":
                 learned = self._solved(kernel, learned, rows, labels)
         targets = None
@@ -167,9 +173,14 @@ class KIP(AbstractKernelMethod):
         return np.stack(moved).reshape(rows.shape)
 
     def _learn(
-        self, learned: Learned, loss: Any, data: Iterator[Any], progress: Progress
+        self,
+        learned: Learned,
+        loss: Any,
+        data: Iterator[Any],
+        rows: int | None,
+        progress: Progress,
     ) -> Learned:
-        optimiser = optax.adam(self.learning_rate)
+        optimiser, steps = optax.adam(self.learning_rate), self._steps(rows)
         both = self.targets == "learned"
 
         @jax.jit
@@ -180,10 +191,17 @@ class KIP(AbstractKernelMethod):
             return optax.apply_updates(learned, change), state
 
         state = optimiser.init(learned)
-        for step in range(self.steps):
+        for step in range(steps):
             learned, state = update(learned, state, next(data))
-            progress("learning", (step + 1) / self.steps)
+            progress("learning", (step + 1) / steps)
         return learned
+
+    def _steps(self, rows: int | None) -> int:
+        if not self.epochs:
+            return self.steps
+        if rows is None:
+            raise LimbeckError("Epochs are passes over the rows that the schema declares (rows).")
+        return max(1, round(self.epochs * rows / self.batch))
 
     def _solved(
         self, kernel: Any, learned: Learned, rows: np.ndarray, labels: np.ndarray

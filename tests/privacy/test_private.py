@@ -402,6 +402,63 @@ def test_no_neighbour_moves_a_gradient_beyond_the_clip() -> None:
     assert max(moves) <= 1.0 + 1e-9 and max(moves) > 0.9
 
 
+class Ghost:
+    """Gradients label x slots, told by norms and sums alone; what it says of row 0 can be set."""
+
+    def __init__(self, told: float | None = None, size: int = 10) -> None:
+        self.told, self.size = told, size
+
+    def prepare(
+        self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray
+    ) -> tuple[np.ndarray, object]:
+        made = (1.0 + labels[:, None]) * slots[:, : self.size].astype(np.float64) * 40
+        norms = np.linalg.norm(made, axis=1) * (1 + 1e-9)
+        if self.told is not None:
+            norms[0] = self.told
+        return norms, lambda factors: factors @ made
+
+
+def test_no_neighbour_moves_a_ghost_gradient_beyond_the_clip() -> None:
+    """As above where gradients are never made: the boundary itself computes the factors."""
+    rows = table_rows(60)
+    moves = []
+    for bad in (np.nan, 1e30, 5.0):
+        more = pd.concat([rows, rows.iloc[:1].assign(income=bad)], ignore_index=True)
+        pair = []
+        for frame in (rows, more):
+            private = ask(lk.read(frame, table_schema()), _gradient_charge(steps=1, sampling=0.999))
+            pair.append(private.gradients("gradient", Ghost(), rows=20)(np.ones(10, np.float32)))
+        moves.append(np.linalg.norm(pair[1] - pair[0]))
+    assert max(moves) <= 1.0 + 1e-9 and max(moves) > 0.9
+
+
+@pytest.mark.parametrize("told", [np.nan, np.inf, -1.0])
+def test_a_ghost_without_a_norm_counts_for_nothing(told: float) -> None:
+    data = lk.read(table_rows(1), table_schema())
+    charge = replace(_gradient_charge(steps=1, sampling=0.9999), noise_multiplier=1e-9)
+    private = ask(data, charge)
+    found = private.gradients("gradient", Ghost(told), rows=1)(np.ones(10, np.float32))
+    assert np.abs(found).max() < 1e-6
+    seen = ask(data, charge).gradients("gradient", Ghost(), rows=1)(np.ones(10, np.float32))
+    assert np.linalg.norm(seen) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_ghost_and_padding_and_rows_without_a_label() -> None:
+    """Rows of no declared class, and the rows that fill up a batch, add nothing."""
+    rows = table_rows(30)
+    answers = []
+    for frame in (rows, pd.concat([rows, rows.assign(ill="?")], ignore_index=True)):
+        private = ask(lk.read(frame, table_schema()), _gradient_charge(steps=1, sampling=1.0))
+        answers.append(private.gradients("gradient", Ghost(), rows=7)(np.ones(10, np.float32)))
+    assert np.allclose(*answers, atol=1e-12)
+
+
+def test_a_ghost_whose_sum_has_another_size_is_refused() -> None:
+    private = ask(lk.read(table_rows(9), table_schema()), _gradient_charge(sampling=0.9999))
+    with pytest.raises(RuntimeError, match="shape"):
+        private.gradients("gradient", Ghost(size=3), rows=9)(np.zeros(10, np.float32))
+
+
 def test_poisson_is_refused_under_replacement() -> None:
     class Sampled(lk.DPMERF):
         def requests(self, schema: lk.Schema) -> list:

@@ -1,0 +1,255 @@
+"""Gradients of rows known by norms and sums alone, against gradients made one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from limbeck.features import (
+    FeatureGradients,
+    FeatureSpaceGradients,
+    FullyConnectedNTK,
+    PlainGradients,
+    Scattering,
+    Support,
+    TangentGradients,
+    centred,
+    features_of,
+    gaussian_support,
+    pull_back,
+    row_loss,
+)
+from limbeck.features._ghost_features import _squares, derivative_of
+
+CLASSES = 4
+
+
+def _rows(count: int, slots: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.random((count, slots)).astype(np.float32), rng.integers(0, CLASSES, count)
+
+
+def _support(size: int, slots: int, **settings: Any) -> Support:
+    targets = np.asarray(centred(np.arange(size) % CLASSES, CLASSES))
+    return gaussian_support(targets, slots, key=jax.random.key(3), **settings)
+
+
+def _weights() -> np.ndarray:
+    return np.array([1.0, 0.5, 2.0, 3.0])
+
+
+def _one_by_one(
+    kernel: Any, source: Any, rows: np.ndarray, labels: np.ndarray, free: np.ndarray
+) -> np.ndarray:
+    """The plain statement in float64: vmap(grad) of the loss."""
+    support = source.support
+
+    def loss(free: jax.Array, row: jax.Array, label: jax.Array) -> jax.Array:
+        placed = support.place_traced(free)
+        targets = jnp.asarray(support.targets, free.dtype)
+        wanted = centred(label, CLASSES).astype(free.dtype)
+        weight = jnp.asarray(source.class_weights)[label]
+        return weight * row_loss(kernel, placed, targets, source.view(row), wanted, source.ridge)
+
+    with jax.enable_x64(True):
+        each = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)))
+        return np.asarray(each(jnp.asarray(free, jnp.float64), rows.astype(np.float64), labels))
+
+
+def _agree(source: Any, kernel: Any, count: int, slots: int, margin: float) -> None:
+    rows, labels = _rows(count, slots)
+    free = source.support.pick(source.support.start)
+    wanted = _one_by_one(kernel, source, rows, labels, free)
+    norms, weighted_sum = source.prepare(free, rows, labels)
+    true = np.linalg.norm(wanted, axis=1)
+    assert (norms > true * (1 - 1e-8)).all()
+    assert (norms < true * (1 + margin)).all()
+    factors = np.random.default_rng(1).random(count)
+    error = np.linalg.norm(weighted_sum(factors) - factors @ wanted)
+    assert error < 1e-4 * np.linalg.norm(factors @ wanted)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize(
+    "settings", [{}, {"corrupted": 0.3}, {"corrupted": 0.3, "per_row": True}], ids=str
+)
+def test_tangent_gradients_equal_those_made_one_by_one(
+    settings: dict[str, Any], depth: int
+) -> None:
+    kernel = FullyConnectedNTK(depth=depth)
+    source = TangentGradients(
+        kernel=kernel,
+        support=_support(8, 30, **settings),
+        ridge=1e-4,
+        class_weights=_weights(),
+        view=lambda slots: (slots - 0.3) / 0.5,
+    )
+    _agree(source, kernel, 12, 30, 1e-6)
+
+
+@pytest.mark.parametrize(("normalisation", "count"), [("group", 10), ("none", 150)])
+def test_gradients_through_features_equal_those_made_one_by_one(
+    normalisation: str, count: int
+) -> None:
+    """Few rows go through vjp's, many through the derivative as a matrix."""
+    settings: dict[str, Any] = {"height": 8, "width": 8, "normalisation": normalisation}
+    source = FeatureGradients(
+        features=Scattering(**settings),
+        support=_support(4, 64, corrupted=0.2),
+        ridge=1e-3,
+        class_weights=_weights(),
+    )
+    with jax.enable_x64(True):
+        exact = Scattering(**settings)
+    _agree(source, lambda a, b: exact(a) @ exact(b).T, count, 64, 1e-4)
+
+
+def test_gradients_in_feature_space_equal_those_made_one_by_one() -> None:
+    features = Scattering(height=8, width=8)
+    targets = _support(4, 64).targets
+    source = FeatureSpaceGradients(
+        features=features, targets=targets, ridge=1e-3, class_weights=_weights()
+    )
+    rows, labels = _rows(9, 64)
+    phi = features_of(features, np.asarray(_support(4, 64).start))
+    seen = features_of(features, rows)
+    plain = replace(  # the features' own kernel, on rows that are features already
+        _as_support(phi, targets, ridge=1e-3), class_weights=_weights()
+    )
+    wanted = _one_by_one(lambda a, b: a @ b.T, plain, seen, labels, phi.ravel())
+    norms, weighted_sum = source.prepare(phi.ravel(), rows, labels)
+    assert np.allclose(norms, np.linalg.norm(wanted, axis=1), rtol=1e-6)
+    factors = np.linspace(0, 1, 9)
+    assert np.allclose(weighted_sum(factors), factors @ wanted, rtol=1e-6, atol=1e-12)
+
+
+def _as_support(phi: np.ndarray, targets: np.ndarray, ridge: float) -> TangentGradients:
+    return TangentGradients(
+        kernel=FullyConnectedNTK(), support=Support(phi, targets), ridge=ridge,
+        class_weights=np.ones(CLASSES),
+    )  # fmt: skip
+
+
+def test_plain_gradients_serve_any_kernel() -> None:
+    kernel = FullyConnectedNTK()
+    support = _support(4, 16)
+    rows, labels = _rows(5, 16)
+    exact = _as_support(support.start, support.targets, ridge=1e-2)
+    free = support.pick(support.start)
+    wanted = _one_by_one(kernel, exact, rows, labels, free)
+
+    def loss(free: jax.Array, row: jax.Array, label: jax.Array) -> jax.Array:
+        targets = jnp.asarray(support.targets, jnp.float32)
+        placed = support.place_traced(free)
+        return row_loss(kernel, placed, targets, row, centred(label, CLASSES), 1e-2)
+
+    norms, weighted_sum = PlainGradients(loss=loss, chunk=2).prepare(free, rows, labels)
+    assert np.allclose(norms, np.linalg.norm(wanted, axis=1), rtol=1e-3)
+    assert np.allclose(weighted_sum(np.ones(5)), wanted.sum(axis=0), rtol=1e-2, atol=1e-5)
+
+
+# ---- adversaries -----------------------------------------------------------------------------
+
+SLOTS = 64
+
+
+def _tangent(support: Support) -> TangentGradients:
+    return TangentGradients(
+        kernel=FullyConnectedNTK(), support=support, ridge=1e-7, class_weights=np.ones(CLASSES)
+    )
+
+
+def _scattering(support: Support) -> FeatureGradients:
+    return FeatureGradients(
+        features=Scattering(height=8, width=8, unit_norm=False),
+        support=support,
+        ridge=1e-7,
+        class_weights=np.ones(CLASSES),
+    )
+
+
+@pytest.mark.parametrize("make", [_tangent, _scattering])
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e12])
+@pytest.mark.parametrize("bound", [1e-6, 1.0])
+def test_no_clipped_gradient_is_longer_than_the_bound(make: Any, size: float, bound: float) -> None:
+    """Support equal to data, nearly no ridge, duplicates, huge pixels: every one made whole."""
+    rows, labels = _rows(8, SLOTS)
+    rows *= size
+    rows[3] = rows[2]
+    rows[5] = 0.0
+    rows[6] = rows[0] * (1 + 1e-6)
+    support = replace(_support(8, SLOTS), start=rows.copy())
+    source = make(support)
+    free = support.pick(support.start)
+    norms, weighted_sum = source.prepare(free, rows, labels)
+    longest = 0.0
+    for row in np.flatnonzero(np.isfinite(norms)):
+        factors = np.zeros(8)
+        factors[row] = bound / max(norms[row], bound)
+        longest = max(longest, float(np.linalg.norm(weighted_sum(factors))))
+    assert 0 < longest <= bound
+
+
+@pytest.mark.parametrize("make", [_tangent, _scattering])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
+def test_rows_that_are_not_finite_leave_no_trace(make: Any, bad: float) -> None:
+    rows, labels = _rows(6, SLOTS)
+    source = make(_support(4, SLOTS))
+    free = source.support.pick(source.support.start)
+    good = np.array([1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
+    wanted = source.prepare(free, rows, labels)[1](good)
+    rows = rows.astype(np.float64)
+    rows[2] = bad
+    with np.errstate(over="ignore"):
+        norms, weighted_sum = source.prepare(free, rows, labels)
+    assert np.isfinite(norms[[0, 1, 3, 4, 5]]).all()
+    if np.isfinite(norms[2]):
+        assert norms[2] > 0  # 1e300 squared overflows for most kernels, and need not for all
+    else:
+        assert norms[2] == np.inf
+    assert np.allclose(weighted_sum(good), wanted, rtol=1e-5, atol=1e-9)
+
+
+def test_parameters_that_are_not_finite_give_a_sum_of_zeros() -> None:
+    rows, labels = _rows(6, SLOTS)
+    for make in (_tangent, _scattering):
+        source = make(_support(4, SLOTS))
+        free = np.full(source.support.size, np.nan)
+        norms, _ = source.prepare(free, rows, labels)
+        assert np.isinf(norms).all()
+
+
+# ---- the pieces ------------------------------------------------------------------------------
+
+
+def test_products_with_scatterings_derivative_are_compiled_right() -> None:
+    """vmapped vjp's against copied rows, and the derivative's matrix against both: on CPU, XLA
+    was seen to miscompile the vmapped jvp."""
+    features = Scattering(height=28, width=28)
+    rng = np.random.default_rng(0)
+    row = rng.standard_normal(784).astype(np.float32)
+    cotangents = rng.standard_normal((32, features.size)).astype(np.float32)
+    plain = pull_back(features, np.repeat(row[None], 32, axis=0), cotangents)
+    one, zero = np.ones(32, np.float32), np.zeros(32, np.float32)
+    free, own = np.ones(784, np.float32), np.zeros(features.size, np.float32)
+    for derivative in (None, derivative_of(features, row)):
+        found, _ = _squares(
+            features, derivative, row, free, own, cotangents, cotangents, one, zero, zero
+        )
+        assert np.allclose(found, (plain**2).sum(axis=1), rtol=1e-4)
+
+
+@pytest.mark.parametrize("per_row", [False, True])
+def test_a_support_keeps_its_corrupted_numbers(per_row: bool) -> None:
+    support = _support(6, 50, corrupted=0.4, per_row=per_row)
+    assert support.size == 6 * 30 and support.shared != per_row
+    free = np.arange(support.size, dtype=np.float32)
+    placed = support.place(free)
+    assert np.array_equal(placed[~support.masks], support.start[~support.masks])
+    assert np.array_equal(support.pick(placed), free)
+    assert np.allclose(placed, support.place_traced(jnp.asarray(free)))

@@ -1,0 +1,84 @@
+"""Tangent and perceptual features of finite networks: one row at a time, as defined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import limbeck as lk
+from limbeck.features import EmpiricalNTK, Perceptual, features_of
+from limbeck.nets import LeNet, ResNet18, filled_network, network_arrays
+
+
+def _lenet() -> EmpiricalNTK:
+    shape = (12, 12, 1)
+    return EmpiricalNTK(LeNet(shape=shape, classes=3, key=jax.random.key(0)), shape)
+
+
+def _perceptual() -> Perceptual:
+    return Perceptual(ResNet18(shape=(10, 8, 1), classes=3, width=4, key=jax.random.key(0)))
+
+
+def _rows(phi: Any, count: int) -> np.ndarray:
+    height, width, channels = phi.shape if hasattr(phi, "shape") else phi.network.shape
+    rng = np.random.default_rng(0)
+    return rng.random((count, height * width * channels)).astype(np.float32)
+
+
+@pytest.mark.parametrize("make", [_lenet, _perceptual])
+def test_features_see_one_row_at_a_time_and_keep_their_bound(make: Any) -> None:
+    phi = make()
+    rows = _rows(phi, 5)
+    together = features_of(phi, rows)
+    assert together.shape == (5, phi.size)
+    assert np.linalg.norm(together, axis=1).max() <= phi.norm_bound * (1 + 1e-6)
+    others = np.concatenate([rows[:1], 1 - rows[1:]])  # of one shape: networks compile slowly
+    assert np.array_equal(features_of(phi, others)[0], together[0])
+
+
+def test_tangent_features_are_the_jacobian_of_summed_outputs() -> None:
+    phi = _lenet()
+    phi = EmpiricalNTK(phi.network, phi.shape, unit_norm=False)
+    rows = _rows(phi, 3)
+    weights, rest = eqx.partition(phi.network, eqx.is_inexact_array)
+
+    def outputs(weights: Any, row: jax.Array) -> jax.Array:
+        return eqx.combine(weights, rest)(row.reshape(1, 12, 12))
+
+    each = jax.jit(jax.vmap(jax.jacrev(outputs), in_axes=(None, 0)))
+    leaves = jax.tree.leaves(each(weights, rows))
+    summed = [leaf.sum(axis=1).reshape(3, -1) for leaf in leaves]
+    kernel = sum(np.asarray(leaf) @ np.asarray(leaf).T for leaf in summed)
+    made = features_of(phi, rows)
+    assert np.allclose(made @ made.T, kernel, rtol=1e-4)
+
+
+def test_a_real_resnet_has_tangent_features() -> None:
+    """Eleven million of them; benchmarks/kip.py computes some."""
+    shape = (32, 32, 3)
+    phi = EmpiricalNTK(ResNet18(shape=shape, classes=10, key=jax.random.key(0)), shape)
+    assert 11.0e6 < phi.size < 11.4e6
+    made = jax.eval_shape(phi, jax.ShapeDtypeStruct((2, 3072), jnp.float32))
+    assert made.shape == (2, phi.size)
+
+
+def test_a_network_comes_back_from_a_file() -> None:
+    shape = (8, 8, 1)
+    one, two = (ResNet18(shape=shape, classes=2, width=4, key=jax.random.key(s)) for s in (0, 1))
+    again = filled_network(two, network_arrays(one))
+    kept, other = network_arrays(again), network_arrays(two)
+    assert all(np.array_equal(kept[name], array) for name, array in network_arrays(one).items())
+    assert any(not np.array_equal(kept[name], array) for name, array in other.items())
+    wider = ResNet18(shape=shape, classes=3, width=4, key=jax.random.key(0))
+    with pytest.raises(lk.LimbeckError, match="does not hold"):
+        filled_network(wider, network_arrays(one))
+
+
+def test_small_images_are_refused_by_lenet() -> None:
+    with pytest.raises(lk.LimbeckError, match="12 x 12"):
+        LeNet(shape=(8, 8, 1), classes=2, key=jax.random.key(0))

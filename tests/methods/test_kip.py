@@ -1,0 +1,255 @@
+"""KIP and DP-KIP: what they learn, what they refuse, and the papers' settings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import FEW, image_rows, image_schema, table_rows, table_schema
+
+import limbeck as lk
+from limbeck._recipe import Recipe
+from limbeck.features import FullyConnectedNTK, Scattering, centred
+from limbeck.methods._kernel import InnerProducts
+from limbeck.methods._kip import Learned, _batch_loss, _moment_loss, moments_of
+from limbeck.nets import ResNet18, network_arrays
+from limbeck.scores import ridge_accuracy
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*kip*.toml"))
+NEVER = lk.Budget(math.inf)
+
+
+def _shapes(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Three classes of 8 x 8 pictures that anyone can tell apart: a bar across, along, a blot."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, count)
+    images = rng.integers(0, 60, (count, 8, 8, 1))
+    for i, label in enumerate(labels):
+        at = rng.integers(1, 5)
+        where = [(slice(at, at + 2), slice(None)), (slice(None), slice(at, at + 2))]
+        where.append((slice(at, at + 3), slice(at, at + 3)))
+        images[i][where[label]] += 150
+    return images.astype(np.uint8), labels
+
+
+def _run(method: Any, rows: Any = None, budget: lk.Budget = NEVER, **schema: Any) -> lk.Release:
+    declared = replace(image_schema(), **schema)
+    data = lk.read(rows if rows is not None else _shapes(300), declared)
+    return lk.distill(data, method, budget, seed=3, non_private=not budget.private)
+
+
+def _accuracy(release: lk.Release, **kernel: Any) -> float:
+    images, labels = _shapes(300, seed=1)
+    ridge = release.certificate["method"]["settings"]["ridge"]
+    source = release.source
+    targets = source.labels if source.targets is None else source.targets
+    return ridge_accuracy(source.slots, targets, images, labels, ridge=ridge, classes=3, **kernel)
+
+
+# ---- what they learn ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("targets", ["fixed", "learned", "solved"])
+def test_kip_learns_from_noise(targets: str) -> None:
+    method = lk.KIP(per_class=1, steps=60, batch=60, start="noise", targets=targets, ridge=1e-4)
+    release = _run(method)
+    assert _accuracy(release, kernel=FullyConnectedNTK()) > 0.9
+    assert (release.source.targets is None) == (targets == "fixed")
+    assert release.certificate["guarantee"]["epsilon"] == "infinity"
+    assert not release.certificate["releasable"]
+
+
+def test_kip_learns_through_moments_what_it_learns_from_all_rows() -> None:
+    """Where features are finite, the loss over all rows depends on their moments alone."""
+    features = Scattering(height=8, width=8)
+    images, labels = _shapes(40)
+    rows = (images / np.float32(255)).reshape(40, 64).astype(np.float32)
+    kernel = InnerProducts(features)
+    with jax.enable_x64(True):
+        start = jax.random.normal(jax.random.key(0), (6, 64), jnp.float64)
+        learned = Learned(start, jnp.asarray(centred(np.arange(6) % 3, 3), jnp.float64))
+        moments = moments_of(features, rows, labels, 3)
+        wanted = np.eye(3)[labels] - 1 / 3
+        one = jax.value_and_grad(_batch_loss(kernel, 1e-3))(learned, (rows, wanted))
+        two = jax.value_and_grad(_moment_loss(kernel, 1e-3))(learned, moments)
+    assert float(one[0]) == pytest.approx(float(two[0]), rel=1e-4)
+    assert np.allclose(one[1].rows, two[1].rows, rtol=1e-2, atol=1e-6)
+
+
+def test_dp_kip_without_noise_learns_and_with_noise_learns_less() -> None:
+    method = lk.DPKIP(per_class=1, epochs=6, batch=100, ridge=1e-4, learning_rate=0.05, clip=1e-3)
+    exact = _run(method, rows=300)
+    assert _accuracy(exact, kernel=FullyConnectedNTK()) > 0.85
+    noisy = _run(method, budget=lk.Budget(1.0, 1e-3), rows=300)
+    assert noisy.certificate["guarantee"]["epsilon"] == 1.0
+    assert not np.allclose(noisy.source.slots, exact.source.slots)
+
+
+def test_the_free_scaling_is_the_published_one_in_other_words() -> None:
+    """Dividing by the clip and enlarging Adam's epsilon by it change nothing."""
+    clip, few = 1e-3, {**FEW, "epochs": 1.0}
+    free = lk.DPKIP(**few, scaling="free", adam_epsilon=1e-8 / clip)
+    published = lk.DPKIP(**few, scaling="published", adam_epsilon=1e-8)
+    one, two = (_run(m, budget=lk.Budget(1.0)) for m in (free, published))
+    assert np.allclose(one.source.slots, two.source.slots, atol=1e-4)
+
+
+def test_the_start_is_noise_and_sees_no_rows() -> None:
+    """P1, P2: with a learning rate of next to nothing the release is the start."""
+    method = lk.DPKIP(**FEW, learning_rate=1e-12)
+    one = _run(method, budget=lk.Budget(1.0))
+    two = _run(method, rows=image_rows(40, seed=8), budget=lk.Budget(1.0))
+    assert np.allclose(one.source.slots, two.source.slots, atol=1e-6)
+    assert np.std(one.source.slots) == pytest.approx(1.0, rel=0.2)
+
+
+@pytest.mark.parametrize("per_row", [False, True])
+def test_corrupted_numbers_stay_as_drawn(per_row: bool) -> None:
+    settings = {**FEW, "corrupted": 0.25, "corrupted_per_row": per_row}
+    still = _run(lk.DPKIP(**settings, learning_rate=1e-12), budget=lk.Budget(1.0))
+    moved = _run(lk.DPKIP(**settings, learning_rate=1.0), budget=lk.Budget(1.0))
+    same = np.isclose(still.source.slots, moved.source.slots, atol=1e-6)
+    assert same.mean() == pytest.approx(0.25, abs=0.02)
+    assert per_row != (same == same[0]).all()
+
+
+def test_labels_are_balanced_or_drawn() -> None:
+    few = {**FEW, "per_class": 12}
+    balanced, drawn = (
+        _run(lk.DPKIP(**few, labels=kind), budget=lk.Budget(1.0)).source.labels
+        for kind in ("balanced", "uniform")
+    )
+    assert np.bincount(balanced).tolist() == [12, 12, 12]
+    assert len(drawn) == 36 and np.bincount(drawn, minlength=3).tolist() != [12, 12, 12]
+
+
+def test_class_weights_are_private_counts() -> None:
+    method = lk.DPKIP(**FEW, weigh_classes=True)
+    weights = method._class_weights(table_schema(), {"class counts": np.array([900.0, 90.0, -3.0])})
+    assert weights[0] < 0.5 < weights[1] < weights[2] <= 20
+    planned = lk.plan(method, table_schema(), lk.Budget(1.0))
+    assert [c.name for c in planned.charges] == ["class counts", "gradient"]
+
+
+def test_tables_come_back_in_their_columns_with_decided_categories() -> None:
+    data = lk.read(table_rows(200), table_schema())
+    release = lk.distill(data, lk.DPKIP(**{**FEW, "per_class": 3}), lk.Budget(1.0), seed=1)
+    assert isinstance(release.data, pd.DataFrame) and len(release.data) == 9
+    assert release.data["ill"].value_counts().tolist() == [3, 3, 3]
+    town = [c for c in release.schema.inputs if c.name == "town"][0]
+    at = next(at for c, at in release.schema.blocks() if c.name == "town")
+    likeliest = release.source.slots[:, at].argmax(axis=1)
+    wanted = [None if i == 3 else town.values[i] for i in likeliest]
+    found = [None if pd.isna(v) else v for v in release.data["town"]]
+    assert found == wanted
+
+
+# ---- what they refuse ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ridge": 0.0}, "ridge > 0"),
+        ({"clip": 0.0}, "clip > 0"),
+        ({"per_class": 0}, "per_class > 0"),
+        ({"corrupted": 1.0}, "corrupted < 1"),
+        ({"batch_rate": 1.5}, "batch_rate"),
+        ({"kernel": "rbf"}, "kernel to be one of"),
+        ({"optimiser": "lion"}, "optimiser to be one of"),
+        ({"normalisation": "batch"}, "normalisation to be one of"),
+        ({"mechanism": "features"}, "no finite features"),
+        ({"network": "weights.npz"}, "uses no network"),
+        ({"kernel": "perceptual", "network": "/nowhere.npz"}, "Cannot read the network"),
+        ({"spread": (0.0,)}, "spread"),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(lk.LimbeckError, match=message):
+        lk.DPKIP(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "schema", "message"),
+    [
+        ({"per_class": 50}, image_schema(), "more than the 100"),
+        ({"batch": 101}, image_schema(), "batch of 101 is more"),
+        ({"kernel": "scattering"}, image_schema(size=10), "divisible by 4"),
+        ({"kernel": "conv-ntk"}, image_schema(size=7), "cannot be halved"),
+        ({"kernel": "e-ntk"}, image_schema(), "12 x 12"),
+        ({"kernel": "scattering"}, table_schema(), "for images"),
+        ({"centre": (0.1, 0.2)}, image_schema(channels=3), "per channel"),
+        ({}, replace(image_schema(), rows=None), "declare an approximate number"),
+        ({}, table_schema(columns=table_schema().columns[:-1]), "declares no label"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_the_schema_are_refused_by_the_plan(
+    settings: dict[str, Any], schema: lk.Schema, message: str
+) -> None:
+    with pytest.raises(lk.LimbeckError, match=message):
+        lk.plan(lk.DPKIP(**{**FEW, **settings}), schema, lk.Budget(1.0))
+
+
+def test_kip_is_refused_at_any_finite_epsilon() -> None:
+    with pytest.raises(lk.LimbeckError, match="non-private"):
+        lk.plan(lk.KIP(), image_schema(), lk.Budget(100.0))
+    with pytest.raises(lk.LimbeckError, match="non-private"):
+        lk.distill(lk.read(image_rows(9), image_schema()), lk.KIP(per_class=1), NEVER)
+
+
+def test_kip_survives_absent_classes_and_strange_rows(tmp_path: Path) -> None:
+    images, labels = image_rows(30)
+    strange = images.astype(np.float64)
+    strange[0] = np.nan
+    for rows in ((strange, np.zeros_like(labels)), (images[:0], labels[:0])):
+        method = lk.KIP(per_class=2, steps=2, batch=9, augment=1)
+        release = _run(method, rows=rows)
+        assert np.isfinite(release.source.slots).all()
+
+
+# ---- networks from files, and recipes -----------------------------------------------------------
+
+
+def test_a_network_from_a_file_is_recorded(tmp_path: Path) -> None:
+    network = ResNet18(shape=(8, 8, 1), classes=3, key=jax.random.key(5))
+    file = tmp_path / "weights.npz"
+    np.savez(file, **network_arrays(network))
+    method = lk.KIP(kernel="perceptual", network=str(file))
+    settings = method.settings()
+    assert len(settings["network_digest"]) == 64
+    assert lk.KIP.from_settings(settings) == method
+    features = method.features(image_schema(), seed=1)
+    kept, wanted = network_arrays(features.network), network_arrays(network)
+    assert all(np.array_equal(kept[name], wanted[name]) for name in wanted)
+    np.savez(file, other=np.zeros(3))
+    with pytest.raises(lk.LimbeckError, match="not the network"):
+        lk.KIP.from_settings(settings)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda p: p.name)
+def test_recipes_are_methods(path: Path) -> None:
+    import tomllib
+
+    variants = tomllib.loads(path.read_text())["variants"]
+    assert len(variants) in (8, 15)
+    for name in variants:
+        recipe = Recipe.load(f"{path}#{name}")
+        assert recipe.settings_source.endswith(f"({name})")
+        if isinstance(recipe.method, lk.DPKIP):
+            assert recipe.method.scaling == "published" and recipe.method.adam_epsilon == 1e-8
+
+
+def test_a_recipe_of_variants_needs_one_to_be_named() -> None:
+    path = next(p for p in RECIPES if "tables" in p.name)
+    for wrong in (str(path), f"{path}#nowhere"):
+        with pytest.raises(lk.LimbeckError, match="isolet"):
+            Recipe.load(wrong)
