@@ -19,7 +19,7 @@ from limbeck._recipe import Recipe
 from limbeck.features import FullyConnectedNTK, Scattering, centred
 from limbeck.methods._kernel import InnerProducts
 from limbeck.methods._kip import Learned, _batch_loss, _moment_loss, moments_of
-from limbeck.nets import ResNet18, network_arrays
+from limbeck.nets import LeNet, network_arrays
 from limbeck.scores import ridge_accuracy
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*kip*.toml"))
@@ -39,9 +39,8 @@ def _shapes(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return images.astype(np.uint8), labels
 
 
-def _run(method: Any, rows: Any = None, budget: lk.Budget = NEVER, **schema: Any) -> lk.Release:
-    declared = replace(image_schema(), **schema)
-    data = lk.read(rows if rows is not None else _shapes(300), declared)
+def _run(method: Any, rows: Any = None, budget: lk.Budget = NEVER) -> lk.Release:
+    data = lk.read(rows if rows is not None else _shapes(300), image_schema())
     return lk.distill(data, method, budget, seed=3, non_private=not budget.private)
 
 
@@ -58,9 +57,9 @@ def _accuracy(release: lk.Release, **kernel: Any) -> float:
 
 @pytest.mark.parametrize("targets", ["fixed", "learned", "solved"])
 def test_kip_learns_from_noise(targets: str) -> None:
-    method = lk.KIP(per_class=1, steps=60, batch=60, start="noise", targets=targets, ridge=1e-4)
+    method = lk.KIP(per_class=2, steps=60, batch=60, start="noise", targets=targets, ridge=1e-4)
     release = _run(method)
-    assert _accuracy(release, kernel=FullyConnectedNTK()) > 0.9
+    assert _accuracy(release, kernel=FullyConnectedNTK()) > 0.85
     assert (release.source.targets is None) == (targets == "fixed")
     assert release.certificate["guarantee"]["epsilon"] == "infinity"
     assert not release.certificate["releasable"]
@@ -77,17 +76,17 @@ def test_kip_learns_through_moments_what_it_learns_from_all_rows() -> None:
         learned = Learned(start, jnp.asarray(centred(np.arange(6) % 3, 3), jnp.float64))
         moments = moments_of(features, rows, labels, 3)
         wanted = np.eye(3)[labels] - 1 / 3
-        one = jax.value_and_grad(_batch_loss(kernel, 1e-3))(learned, (rows, wanted))
-        two = jax.value_and_grad(_moment_loss(kernel, 1e-3))(learned, moments)
+        one = jax.jit(jax.value_and_grad(_batch_loss(kernel, 1e-3)))(learned, (rows, wanted))
+        two = jax.jit(jax.value_and_grad(_moment_loss(kernel, 1e-3)))(learned, moments)
     assert float(one[0]) == pytest.approx(float(two[0]), rel=1e-4)
     assert np.allclose(one[1].rows, two[1].rows, rtol=1e-2, atol=1e-6)
 
 
 def test_dp_kip_without_noise_learns_and_with_noise_learns_less() -> None:
-    method = lk.DPKIP(per_class=1, epochs=6, batch=100, ridge=1e-4, learning_rate=0.05, clip=1e-3)
-    exact = _run(method, rows=300)
-    assert _accuracy(exact, kernel=FullyConnectedNTK()) > 0.85
-    noisy = _run(method, budget=lk.Budget(1.0, 1e-3), rows=300)
+    method = lk.DPKIP(per_class=2, epochs=15, batch=20, ridge=1e-4, learning_rate=0.02)
+    exact = _run(method)
+    assert _accuracy(exact, kernel=FullyConnectedNTK()) > 0.8
+    noisy = _run(method, budget=lk.Budget(1.0))
     assert noisy.certificate["guarantee"]["epsilon"] == 1.0
     assert not np.allclose(noisy.source.slots, exact.source.slots)
 
@@ -121,13 +120,13 @@ def test_corrupted_numbers_stay_as_drawn(per_row: bool) -> None:
 
 
 def test_labels_are_balanced_or_drawn() -> None:
-    few = {**FEW, "per_class": 12}
+    few = {**FEW, "per_class": 6}
     balanced, drawn = (
         _run(lk.DPKIP(**few, labels=kind), budget=lk.Budget(1.0)).source.labels
         for kind in ("balanced", "uniform")
     )
-    assert np.bincount(balanced).tolist() == [12, 12, 12]
-    assert len(drawn) == 36 and np.bincount(drawn, minlength=3).tolist() != [12, 12, 12]
+    assert np.bincount(balanced).tolist() == [6, 6, 6]
+    assert len(drawn) == 18 and np.bincount(drawn, minlength=3).tolist() != [6, 6, 6]
 
 
 def test_class_weights_are_private_counts() -> None:
@@ -220,14 +219,14 @@ def test_kip_survives_absent_classes_and_strange_rows(tmp_path: Path) -> None:
 
 
 def test_a_network_from_a_file_is_recorded(tmp_path: Path) -> None:
-    network = ResNet18(shape=(8, 8, 1), classes=3, key=jax.random.key(5))
+    network = LeNet(shape=(12, 12, 1), classes=3, key=jax.random.key(5))
     file = tmp_path / "weights.npz"
     np.savez(file, **network_arrays(network))
-    method = lk.KIP(kernel="perceptual", network=str(file))
+    method = lk.KIP(kernel="e-ntk", network=str(file))
     settings = method.settings()
     assert len(settings["network_digest"]) == 64
     assert lk.KIP.from_settings(settings) == method
-    features = method.features(image_schema(), seed=1)
+    features = method.features(image_schema(size=12), seed=1)
     kept, wanted = network_arrays(features.network), network_arrays(network)
     assert all(np.array_equal(kept[name], wanted[name]) for name in wanted)
     np.savez(file, other=np.zeros(3))
