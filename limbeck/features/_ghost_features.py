@@ -25,12 +25,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ._ghost_ntk import ABSOLUTE, RELATIVE
 from ._regression import centred
 from ._support import Support
 
 PICTURES = 32
 """Products with a derivative that are made at once: more only move memory."""
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+"""Margins of a norm in feature space: of itself, and of the sizes of what was added up to it (sums of at
+most some thousand float64 terms err by 1e-13 of those)."""
 RELATIVE_32, ABSOLUTE_32 = 1e-5, 2e-6
 """Margins of a norm whose last product is made in float32: of itself, and of the largest it could
 be (norm of the derivative times norm in feature space)."""

@@ -6,13 +6,14 @@ support row j is a combination of the row itself and of the support:
     g_lj = a_lj x_l + sum_i C_lij s_i,     C_lij = -(v_li u_lj + u_li v_lj) E_ij   (i != j)
 
 with v = (K + ridge)^-1 k_l, u = (K + ridge)^-1 Y r_l, r_l the residual and E the kernel's slope in the
-product. In an orthonormal basis of the support it has only as many coordinates as there are support
-rows, which gives its norm; and the clipped sum over l is a few matrix products. All in float64; norms
-are rounded up by more than the arithmetic can err, so a rounding error costs accuracy, not privacy.
+product. So its norm needs no more than the products of rows and support with each other, and the
+clipped sum over l is a few matrix products. All in float64; norms are rounded up by more than the
+arithmetic can err, so a rounding error costs accuracy, not privacy.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,11 +28,12 @@ from ._ntk import FullyConnectedNTK
 from ._regression import centred, with_ridge
 from ._support import Support
 
-CHUNK_BYTES = 1 << 23
+CHUNK_BYTES = 1 << 22
 """Memory for one chunk of rows times support times basis: about a processor's cache."""
-RELATIVE, ABSOLUTE = 1e-9, 1e-12
-"""Margins of a norm: of itself, and of the sizes of what was added up to it (sums of at most
-some thousand float64 terms err by 1e-13 of those)."""
+SWEPT = 200
+"""Support rows up to which the kernel matrix is inverted without LAPACK."""
+RELATIVE = 1e-9
+"""Margin of a norm for what the clipped sum may err in itself."""
 
 
 class Shared(NamedTuple):
@@ -59,12 +61,10 @@ class Each(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Support rows that are free in the same places, and the support's coordinates there."""
+    """Support rows that are free in the same places."""
 
     members: np.ndarray
     places: np.ndarray
-    basis: np.ndarray
-    coordinates: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,35 +91,35 @@ class TangentGradients:
         """Upper bounds of all rows' gradient norms, and the weighted sum of the gradients."""
         with jax.enable_x64(True):
             placed = self.support.place(parameters)
-            groups = self._groups(placed)
             support, targets = jnp.asarray(placed), jnp.asarray(self.support.targets, jnp.float64)
             rows = jnp.asarray(self.view(np.asarray(slots, np.float64)), jnp.float64)
             weights = jnp.asarray(self.class_weights, jnp.float64)[jnp.asarray(labels)]
             shared = _share(self.kernel, support, targets, self.ridge)
             wanted = centred(jnp.asarray(labels), targets.shape[1])
             each = _coefficients(self.kernel, shared, support, rows, wanted, weights, self.ridge)
-            norms = _norms(shared, groups, rows, each)
-            # A row without a finite norm leaves no trace, not even as 0 x infinity.
-            finite = jnp.asarray(np.isfinite(norms))[:, None]
-            rows, *clean = (jnp.where(finite, a, 0.0) for a in (rows, *each))
+            norms = _norms(shared, self._groups(), support, rows, each)
+            finite = np.isfinite(norms)
+            if not finite.all():
+                # A row without a finite norm leaves no trace, not even as 0 x infinity.
+                kept = jnp.asarray(finite)[:, None]
+                rows, *clean = (jnp.where(kept, a, 0.0) for a in (rows, *each))
+                each = Each(*clean)
 
         def weighted_sum(factors: np.ndarray) -> np.ndarray:
             with jax.enable_x64(True):
                 scale = jnp.asarray(factors, jnp.float64)
-                total = np.asarray(_total(shared, support, rows, Each(*clean), scale))
+                total = np.asarray(_total(shared, support, rows, each, scale))
             return self.support.pick(total)
 
-        return np.where(np.isfinite(norms), norms, np.inf), weighted_sum
+        return np.where(finite, norms, np.inf), weighted_sum
 
-    def _groups(self, placed: np.ndarray) -> list[Group]:
-        count, slots = placed.shape
+    def _groups(self) -> list[Group]:
+        count, slots = self.support.start.shape
         free = np.ones(slots, bool) if self.support.free is None else self.support.free
-        found = []
-        for number, mask in enumerate(np.atleast_2d(free)):
-            members = np.arange(count) if self.support.shared else np.array([number])
-            basis, coordinates = np.linalg.qr(placed[:, mask].T)
-            found.append(Group(members, np.flatnonzero(mask), basis, coordinates.T))
-        return found
+        every = np.arange(count)
+        if self.support.shared:
+            return [Group(every, np.flatnonzero(free))]
+        return [Group(every[j : j + 1], np.flatnonzero(free[j])) for j in every]
 
 
 @eqx.filter_jit
@@ -130,12 +130,29 @@ def _share(kernel: FullyConnectedNTK, support: Array, targets: Array, ridge: flo
     diagonal, own = jax.jvp(kernel.of_square, (square,), (jnp.ones_like(square),))
     beside = 1.0 - jnp.eye(count)
     gram = with_ridge(value * beside + jnp.diag(diagonal), ridge)
-    factor = jnp.linalg.cholesky(gram)
-    inverse = jax.scipy.linalg.cho_solve((factor, True), jnp.eye(count))
-    inverse = (inverse + inverse.T) / 2
+    inverse = _inverse(gram)
     return Shared(
         inverse, inverse @ targets, slope * beside / dim, stretch * beside / dim, own / dim
     )
+
+
+def _inverse(gram: Array) -> Array:
+    """Of a positive definite matrix. A small one is swept here: after a call to LAPACK its threads
+    go on spinning for some 25 ms, on the cores that the rest of a small step needs."""
+    count = len(gram)
+    if count > SWEPT:
+        factor = jnp.linalg.cholesky(gram)
+        inverse = jax.scipy.linalg.cho_solve((factor, True), jnp.eye(count))
+        return (inverse + inverse.T) / 2
+
+    def sweep(k: Array, a: Array) -> Array:
+        row = a[k]
+        pivot = row[k]
+        a = a - row[:, None] * row / pivot
+        a = a.at[k].set(row / pivot).at[:, k].set(row / pivot)
+        return a.at[k, k].set(-1 / pivot)
+
+    return -jax.lax.fori_loop(0, count, sweep, gram)
 
 
 def _slopes(
@@ -179,60 +196,61 @@ def _coefficients(
     return Each(u * slope / dim, itself, u, v)
 
 
-def _norms(shared: Shared, groups: list[Group], rows: Array, each: Each) -> np.ndarray:
+def _norms(
+    shared: Shared, groups: list[Group], support: Array, rows: Array, each: Each
+) -> np.ndarray:
     count, size = each.u.shape
-    square, scale = np.zeros(count), np.zeros(count)
-    for members, places, basis, coordinates in groups:
-        here = rows if len(places) == rows.shape[1] else rows[:, places]
-        along, beside, error = _positions(shared, members, basis, coordinates, here, each)
-        scale += np.asarray(error)
-        step = max(1, CHUNK_BYTES // (8 * size * len(members)))
+    bound = np.zeros(count)
+    for members, places in groups:
+        whole = len(places) == rows.shape[1]
+        here, held = (rows, support) if whole else (rows[:, places], support[:, places])
+        grams = _grams(here, held)
+        step = min(count, max(1, CHUNK_BYTES // (8 * size * len(members))))
+        # What float64 can err in sums of so many products, in parts of the terms' own size.
+        error = 4 * (size + len(places)) * 2.0**-53
+        found = np.zeros(count)
         for at in range(0, count, step):
-            part = slice(at, at + step)
-            arrays = (*each, along, beside)
-            square[part] += np.asarray(
-                _squares(shared.slope, members, coordinates, *(a[part] for a in arrays))
-            )
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.sqrt(square) * (1 + RELATIVE) + ABSOLUTE * scale
+            at = min(at, count - step)  # one shape throughout: the last chunk overlaps
+            square, scale = _squares(step, at, shared.slope, members, grams, each)
+            with np.errstate(invalid="ignore", over="ignore"):
+                part = np.maximum(square, 0.0) + error * np.asarray(scale) ** 2
+            found[at : at + step] = part
+        bound += found
+    return np.sqrt(bound) * (1 + RELATIVE)
 
 
 @jax.jit
-def _positions(
-    shared: Shared, members: Array, basis: Array, coordinates: Array, rows: Array, each: Each
-) -> tuple[Array, Array, Array]:
-    """Rows along the basis and their distance from it; the size of what a gradient is made of."""
-    along = rows @ basis
-    beside = jnp.linalg.norm(rows - along @ basis.T, axis=1)
-    row, itself, u, v = (jnp.linalg.norm(a, axis=1) for a in each)
-    mixed = 2 * abs(shared.slope).max() * u * v + itself
-    error = mixed * jnp.linalg.norm(coordinates) + row * jnp.linalg.norm(rows, axis=1)
-    return along, beside, error
+def _grams(rows: Array, support: Array) -> tuple[Array, Array, Array]:
+    """Products of rows with the support, squares of rows, products of the support with itself."""
+    return rows @ support.T, (rows**2).sum(axis=1), support @ support.T
 
 
-@jax.jit
+@functools.partial(jax.jit, static_argnums=0)
 def _squares(
+    step: int,
+    start: Array | int,
     slope: Array,
     members: Array,
-    coordinates: Array,
-    row: Array,
-    itself: Array,
-    u: Array,
-    v: Array,
-    along: Array,
-    beside: Array,
-) -> Array:
-    """Squared norms of the gradients of some rows for some members of the support."""
+    grams: tuple[Array, Array, Array],
+    each: Each,
+) -> tuple[Array, Array]:
+    """Squared norms of the gradients of `step` rows for some members of the support, and the size of
+    the terms they are added up from."""
+    gram = grams[2]
+    parts = (jax.lax.dynamic_slice_in_dim(a, start, step) for a in (*each, *grams[:2]))
+    row, itself, u, v, across, own = parts
+    us, vs, here = u, v, slope
     if len(members) < len(slope):
-        slope, row, itself = slope[members], row[:, members], itself[:, members]
-        us, vs, held = u[:, members], v[:, members], coordinates[members]
-    else:
-        us, vs, held = u, v, coordinates
-    # (rows, members, support)
-    mixed = slope * (us[:, :, None] * v[:, None, :] + vs[:, :, None] * u[:, None, :])
-    gradient = row[:, :, None] * along[:, None, :] + itself[:, :, None] * held
-    gradient = gradient - mixed @ coordinates
-    return (gradient**2).sum(axis=(1, 2)) + (row**2).sum(axis=1) * beside**2
+        row, itself, us, vs = (a[:, members] for a in (row, itself, u, v))
+        here = slope[members]
+    # The gradient is row x_l + sum_i mixed_i s_i: (rows, members, support).
+    mixed = here * (us[:, :, None] * v[:, None, :] + vs[:, :, None] * u[:, None, :])
+    mixed = itself[:, :, None] * jnp.eye(len(slope))[members] - mixed
+    along = (mixed.reshape(-1, len(slope)) @ gram).reshape(mixed.shape)
+    square = (mixed * (along + 2 * row[:, :, None] * across[:, None, :])).sum(axis=(1, 2))
+    square = square + (row**2).sum(axis=1) * own
+    size = jnp.sqrt((mixed**2).sum(axis=(1, 2)) * jnp.trace(gram))
+    return square, size + jnp.linalg.norm(row, axis=1) * jnp.sqrt(own)
 
 
 @jax.jit
