@@ -1,5 +1,6 @@
 """The methods: one paper, one file. `METHODS` is the table the command line reads."""
 
+from .._schema import Schema
 from ._base import (
     AbstractMeasureOnce as AbstractMeasureOnce,
 )
@@ -13,10 +14,19 @@ from ._base import (
     Request as Request,
 )
 from ._dpmerf import DPMERF as DPMERF
+from ._marginals import Marginals as Marginals
 from ._measureonce import MeasureOnce as MeasureOnce
+from ._softrows import SoftRows as SoftRows
 from ._source import SOURCES as SOURCES
 from ._source import Distilled as Distilled
 from ._source import Generated as Generated
 from ._source import Source as Source
 
-METHODS: dict[str, type[AbstractMethod]] = {method.name: method for method in (DPMERF, MeasureOnce)}
+METHODS: dict[str, type[AbstractMethod]] = {
+    method.name: method for method in (Marginals, DPMERF, MeasureOnce)
+}
+
+
+def default_method(schema: Schema) -> str:
+    """The name of the method that is used where the owner names none: it fits the kind of data."""
+    return DPMERF.name if schema.image else Marginals.name
