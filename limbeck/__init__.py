@@ -50,8 +50,8 @@ from ._schema import Lifetime as Lifetime
 from ._schema import Schema as Schema
 from .methods import DPMERF as DPMERF
 from .methods import METHODS as METHODS
-from .methods import MeasureOnce as MeasureOnce
 from .methods import Marginals as Marginals
+from .methods import MeasureOnce as MeasureOnce
 from .privacy import Budget as Budget
 from .privacy import Ledger as Ledger
 from .scores import Scores as Scores

@@ -15,7 +15,7 @@ PUBLIC = {
     "Dataset", "read", "draft_schema",
     "redistil", "evaluate", "Scores",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify",
-    "DPMERF", "MeasureOnce", "METHODS", "datasets",
+    "DPMERF", "MeasureOnce", "Marginals", "METHODS", "datasets",
 }  # fmt: skip
 
 

@@ -81,12 +81,8 @@ class Marginals(AbstractMeasureOnce):
         classes, columns = len(schema.classes), len(schema.inputs)
         cells = sum(most_cells(c, self.grid) for c in schema.inputs)
         groups = self._widest(schema, self._most_groups(schema))
-        singles = Charge(
-            name=SINGLES, sensitivity=math.sqrt(columns), coordinates=classes * cells
-        )
-        pairs = Charge(
-            name=PAIRS, sensitivity=float(columns), coordinates=classes * groups**2
-        )
+        singles = Charge(name=SINGLES, sensitivity=math.sqrt(columns), coordinates=classes * cells)
+        pairs = Charge(name=PAIRS, sensitivity=float(columns), coordinates=classes * groups**2)
         counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=classes)
         return [
             Request(charge=counts, share=self.count_share),
@@ -139,10 +135,8 @@ class Marginals(AbstractMeasureOnce):
 
     def _widest(self, schema: Schema, most: int) -> int:
         """Groups of all columns together, at most."""
-        return sum(
-            min(most_cells(c, self.grid), most + bool(c.missing))  # type: ignore[union-attr]
-            for c in schema.inputs
-        )
+        cells = Singles(schema, grid=self.grid).cells
+        return sum(min(most_cells(c.column, self.grid), most + c.missing) for c in cells)
 
     def _most_groups(self, schema: Schema) -> int:
         """Groups of a column, at most: fewer in wide tables, so that the counts fit in memory."""

@@ -44,7 +44,9 @@ class SoftRows:
             at = np.flatnonzero(labels == label)
             source = _spread(self.soft.shape[1], len(at), rng)
             for i, (column, end) in enumerate(zip(columns, ends, strict=True)):
-                cells[at, i] = self._column(label, column, slice(end - column.count, end), source, rng)
+                cells[at, i] = self._column(
+                    label, column, slice(end - column.count, end), source, rng
+                )
         order = rng.permutation(rows)
         return schema.expand(cells[order]), labels[order]
 
@@ -81,9 +83,7 @@ class SoftRows:
         }
 
     @classmethod
-    def load(
-        cls, schema: Schema, facts: dict[str, Any], arrays: dict[str, np.ndarray]
-    ) -> SoftRows:
+    def load(cls, schema: Schema, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> SoftRows:
         return cls(**arrays, grid=facts["grid"])
 
 
