@@ -29,4 +29,6 @@ METHODS: dict[str, type[AbstractMethod]] = {
 
 def default_method(schema: Schema) -> str:
     """The name of the method that is used where the owner names none: it fits the kind of data."""
-    return DPMERF.name if schema.image else Marginals.name
+    if not schema.image:
+        return Marginals.name
+    return MeasureOnce.name if schema.label else DPMERF.name
