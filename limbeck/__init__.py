@@ -52,6 +52,7 @@ from .methods import DPKIP as DPKIP
 from .methods import DPMERF as DPMERF
 from .methods import KIP as KIP
 from .methods import METHODS as METHODS
+from .methods import Marginals as Marginals
 from .methods import MeasureOnce as MeasureOnce
 from .privacy import Budget as Budget
 from .privacy import Ledger as Ledger

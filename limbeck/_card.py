@@ -15,6 +15,7 @@ _CONTENTS = {
     "images/": "the same images as PNG files, one folder per class",
     "contact-sheet.png": "the first images of each class at a glance",
     "generator.npz": "the generator, with its settings in `generator.json`: draws further rows for free",
+    "softrows.npz": "soft rows, from which further rows are drawn for free, with `softrows.json`",
     "distilled.npz": "the exact numbers (`slots`, encoded rows), `labels` (codes) and, where a method "
     "learns them, `targets`: train on these",
 }

@@ -286,10 +286,11 @@ class Category:
 
     def facts(self) -> dict[str, object]:
         facts: dict[str, object] = {} if self.label else {"missing": self.missing}
-        if self.estimated:
-            facts |= {"values": "estimate", "most": self.most}
-        elif not self.boolean:
-            facts |= {"values": list(self.values)}
+        if not self.boolean:
+            facts |= {"values": "estimate" if self.estimated else list(self.values)}
+        if self.most is not None:
+            # Kept when values were found, too: from it one knows again what was planned.
+            facts |= {"most": self.most}
         return facts if self.outside is None else facts | {"outside": self.outside}
 
 

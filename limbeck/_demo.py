@@ -14,12 +14,12 @@ from ._data import Dataset
 from ._distill import distill
 from ._io import read
 from ._release import Images, Release
-from .methods import DPMERF, AbstractMethod
+from .methods import DPMERF, AbstractMethod, Marginals
 from .privacy import Budget, Ledger
 from .scores import logistic_score
 
 SOURCE = (
-    "a reduced preset of the package, whose kernel settings were tried on training rows of Adult and "
+    "a reduced preset of the package, whose settings were tried on training rows of Adult and "
     "Fashion-MNIST, uncharged: for demonstration only"
 )
 
@@ -37,7 +37,7 @@ COURSES = (
     Course(
         "images", "fashion-mini", DPMERF(features=3000, steps=400, batch=200, hidden=(200,), code=5)
     ),
-    Course("table", "adult", DPMERF(features=2000, steps=500)),
+    Course("table", "adult", Marginals(soft_rows=1000, steps=400)),
 )
 
 

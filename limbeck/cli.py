@@ -44,7 +44,7 @@ DataPath = Annotated[
 SchemaPath = Annotated[
     Path, typer.Option("--schema", help="The schema (TOML).", show_default=False)
 ]
-MethodName = Annotated[str | None, typer.Option("--method", help="Method, such as dp-merf.")]
+MethodName = Annotated[str | None, typer.Option("--method", help="Method, such as marginals.")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget.", show_default=False)]
 Delta = Annotated[
     float, typer.Option("--delta", help="Chance that the bound may fail; below 1/rows.")
@@ -83,8 +83,9 @@ def plan(
     """Show what would be spent on what. Reads the schema and column names, no rows."""
     import limbeck as lk
 
-    chosen = _recipe(method, recipe, _settings(per_class, setting))
-    dataset = lk.read(data, lk.Schema.load(schema))
+    declared = lk.Schema.load(schema)
+    chosen = _recipe(method, recipe, _settings(per_class, setting), declared)
+    dataset = lk.read(data, declared)
     made = lk.plan(chosen.method, dataset.schema, lk.Budget(epsilon, delta, chosen.adjacency))
     if as_json:
         _print_json(
@@ -127,9 +128,10 @@ def distill(
     """Make a private release from a data set."""
     import limbeck as lk
 
-    chosen = _recipe(method, recipe, _settings(per_class, setting))
+    declared = lk.Schema.load(schema)
+    chosen = _recipe(method, recipe, _settings(per_class, setting), declared)
     budget = lk.Budget(epsilon, delta, chosen.adjacency)
-    dataset = lk.read(data, lk.Schema.load(schema))
+    dataset = lk.read(data, declared)
     with _progress(quiet=as_json) as report:
         release = lk.distill(
             dataset,
@@ -454,11 +456,12 @@ def _fail(message: str, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
-def _recipe(method: str | None, path: Path | None, settings: dict[str, Any]) -> Any:
+def _recipe(method: str | None, path: Path | None, settings: dict[str, Any], schema: Any) -> Any:
     from ._recipe import Recipe, make_method
+    from .methods import default_method
 
     if path is None:
-        made = make_method(method or "dp-merf", settings)
+        made = make_method(method or default_method(schema), settings)
         return Recipe(method=made, settings_source="command line" if settings else "defaults")
     recipe = Recipe.load(path)
     if method is not None and method != recipe.method.name:

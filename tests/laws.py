@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +58,7 @@ def _images(name: str, method: AbstractMethod) -> Case:
     return Case(name, method, image_schema(), lambda: image_rows(60), _unlike_images)
 
 
-def _estimating() -> Case:
+def _estimating(name: str, method: AbstractMethod) -> Case:
     columns = table_schema().columns
     estimated = (
         lk.Numeric(name="income", outer=(-1e6, 1e6)),
@@ -66,17 +66,26 @@ def _estimating() -> Case:
     )
     named = {c.name: c for c in estimated}
     return _table(
-        "dp-merf, bounds and values estimated",
-        lk.DPMERF(**TINY),
+        f"{name}, bounds and values estimated",
+        method,
         columns=tuple(named.get(c.name, c) for c in columns),
     )
 
+
+def _unlabelled() -> tuple[lk.Category | lk.Numeric | lk.Date, ...]:
+    """The label as a column like any other, so that all rows are of one class."""
+    label = table_schema().label
+    assert label is not None
+    return (*table_schema().inputs, replace(label, label=False))
+
+
+QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
 
 CASES = [
     _table("dp-merf, table", lk.DPMERF(**TINY)),
     _table("dp-merf, table, rows measured", lk.DPMERF(**TINY), rows=None),
     _images("dp-merf, images", lk.DPMERF(**TINY)),
-    _estimating(),
+    _estimating("dp-merf", lk.DPMERF(**TINY)),
     _images("measure-once, images", lk.MeasureOnce(**TINY_SET)),
     _images("measure-once, images, for ridge", lk.MeasureOnce(**TINY_SET, goal="ridge")),
     _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),
@@ -86,6 +95,9 @@ CASES = [
         "dp-kip, noise in feature space",
         lk.DPKIP(**FEW, kernel="scattering", mechanism="features", ridge=1e-3),
     ),
+    _table("marginals, table", QUICK),
+    _table("marginals, no label, rows measured", QUICK, rows=None, columns=_unlabelled()),
+    _estimating("marginals", QUICK),
 ]
 
 

@@ -653,7 +653,7 @@ SETUP: list[Case] = [
     ("delta 1", lambda d: d.distill("--delta", 1), ("0 < delta < 1", "got 1")),
     ("delta 0", lambda d: d.distill("--delta", 0), ("0 < delta < 1", "got 0")),
     ("delta large", lambda d: d.distill("--delta", 0.01), ("1/rows = 0.005", "200", "got 0.01")),
-    ("unknown method", lambda d: d.distill("--method", "gan"), ("'gan'", "Known: dp-merf")),
+    ("unknown method", lambda d: d.distill("--method", "gan"), ("'gan'", "Known: marginals")),
     ("seed text", lambda d: d.distill("--seed", "x"), ("--seed", "'x'")),
     ("no recipe", lambda d: d.distill(recipe=d.folder / "no.toml"), ("recipe", "no.toml")),
     (

@@ -30,15 +30,13 @@ PAGES = [README, *sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"
 SCHEMA = Path(limbeck.__file__).parent / "certificate.schema.json"
 
 QUICK = """\
-method = "dp-merf"
+method = "marginals"
 rows = 40
 [settings]
-features = 20
+soft_rows = 100
 steps = 2
-batch = 8
-hidden = [4]
 """
-"""Stands in for the default settings wherever a page says `--method dp-merf`: saves a minute."""
+"""Stands in for the default settings wherever a page says `--method marginals`: saves a minute."""
 
 
 # ---- blocks of code and commands ----------------------------------------------------------------
@@ -101,7 +99,7 @@ def run(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
         subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)
         return
     call, _, target = command.partition(" > ")
-    call = call.replace("--method dp-merf", "--recipe quick.toml")
+    call = call.replace("--method marginals", "--recipe quick.toml")
     monkeypatch.setattr("sys.argv", shlex.split(call))
     out, errors = io.StringIO(), io.StringIO()
     with (

@@ -1,5 +1,6 @@
 """The methods: one paper, one file. `METHODS` is the table the command line reads."""
 
+from .._schema import Schema
 from ._base import (
     AbstractMeasureOnce as AbstractMeasureOnce,
 )
@@ -15,12 +16,21 @@ from ._base import (
 from ._dpkip import DPKIP as DPKIP
 from ._dpmerf import DPMERF as DPMERF
 from ._kip import KIP as KIP
+from ._marginals import Marginals as Marginals
 from ._measureonce import MeasureOnce as MeasureOnce
+from ._softrows import SoftRows as SoftRows
 from ._source import SOURCES as SOURCES
 from ._source import Distilled as Distilled
 from ._source import Generated as Generated
 from ._source import Source as Source
 
 METHODS: dict[str, type[AbstractMethod]] = {
-    method.name: method for method in (DPMERF, MeasureOnce, DPKIP, KIP)
+    method.name: method for method in (Marginals, MeasureOnce, DPMERF, DPKIP, KIP)
 }
+
+
+def default_method(schema: Schema) -> str:
+    """The name of the method that is used where the owner names none: it fits the kind of data."""
+    if not schema.image:
+        return Marginals.name
+    return MeasureOnce.name if schema.label else DPMERF.name

@@ -1,4 +1,5 @@
-"""Where released rows come from: a generator that draws as many as wanted, or a fixed distilled set."""
+"""Where released rows come from: a generator or soft rows, which give as many as wanted, or a fixed
+distilled set."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ from .._check import LimbeckError
 from .._columns import Category
 from .._schema import Schema
 from ..nets import Generator, arrays_of, build_generator, generate, with_arrays
+from ._apportion import apportion
+from ._softrows import SoftRows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +33,7 @@ class Generated:
     def draw(self, schema: Schema, rows: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Slots (rows, slots) and label codes (rows,), classes in their noisy proportions."""
         rng = np.random.default_rng(seed)
-        labels = rng.permutation(_apportion(self.class_weights, rows))
+        labels = rng.permutation(apportion(self.class_weights, rows))
         codes = rng.standard_normal((rows, self.generator.code), dtype=np.float32)
         return generate(self.generator, codes, labels), labels
 
@@ -85,18 +88,12 @@ class Distilled:
         return cls(**arrays)
 
 
-Source = Generated | Distilled
-SOURCES: dict[str, type[Generated] | type[Distilled]] = {
+Source = Generated | Distilled | SoftRows
+SOURCES: dict[str, type[Generated] | type[Distilled] | type[SoftRows]] = {
     "generator": Generated,
     "distilled": Distilled,
+    "softrows": SoftRows,
 }
-
-
-def _apportion(weights: np.ndarray, rows: int) -> np.ndarray:
-    """Label codes whose shares are the weights, to the nearest row."""
-    ends = np.rint(np.cumsum(weights) * rows).astype(np.int64)
-    ends[-1] = rows
-    return np.repeat(np.arange(len(weights)), np.diff(ends, prepend=0))
 
 
 def _decided(schema: Schema, slots: np.ndarray) -> np.ndarray:

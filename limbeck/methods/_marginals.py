@@ -1,0 +1,224 @@
+"""Marginals: all columns and all pairs of columns within each class, measured once; our own method.
+
+Two rounds. First every column alone, finely cut, within each class. The noisy counts say which
+neighbouring values or rare categories to join, so that each group holds more rows than the noise
+can hide. Then all pairs of groups, in one matrix product. Soft rows are fitted to both, freely;
+within a group, values are drawn as the fine counts say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .._check import LimbeckError, fraction, positive
+from .._schema import Schema
+from ..features import Pairs, Singles, group_cells, most_cells
+from ..privacy import Charge, Private
+from ._base import AbstractMeasureOnce, Product, Progress, Request
+from ._embedding import COUNTS, class_weights
+from ._softfit import NoisyMarginals, fit_soft_rows, to_simplex
+from ._softrows import SoftRows
+
+SINGLES, PAIRS = "single columns", "pairs of columns"
+FLOOR = 4.0
+"""Rows that a group should hold, in units of the noise of a pair count over all classes."""
+MOST_COUNTS = 1 << 25
+"""Pair counts of a run, for memory's sake: 256 MB as float64."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marginals(AbstractMeasureOnce):
+    """Noisy counts of all columns and column pairs per class, and soft rows fitted to them.
+
+    Privacy:
+        Measures class counts (a row changes one by 1); indicators of each of k columns within the
+        row's class (norm at most sqrt k); indicators of each pair of columns' groups, both ways
+        round, within the class (norm at most k). How cells are grouped is read off the noisy
+        answers before. Add/remove of one row, discrete Gaussian noise calibrated jointly.
+        Events: three Gaussians.
+
+    >>> from limbeck import Category
+    >>> pair = tuple(Category(name=n, values=("a", "b")) for n in "xy")
+    >>> [r.charge.sensitivity for r in Marginals().requests(Schema(dataset="d", columns=pair))]
+    [1.0, 1.4142135623730951, 2.0]
+    """
+
+    name: ClassVar[str] = "marginals"
+    papers: ClassVar[tuple[str, ...]] = ()
+
+    count_share: float = 0.01
+    """Share of the budget for the class counts."""
+    single_share: float = 0.3
+    """Share of the budget for single columns; the rest is for pairs."""
+    grid: int = 256
+    """Cells of a number with more values than that."""
+    groups: int = 16
+    """Groups of cells in pairs, at most, for each column."""
+    soft_rows: int = 2000
+    """Soft rows to fit, over all classes. Free."""
+    steps: int = 800
+    """Updates of the soft rows. Free."""
+    learning_rate: float = 0.1
+    restraint: float = 0.2
+    """What a soft row's knowledge costs against errors in units of noise. Free."""
+
+    def __post_init__(self) -> None:
+        fraction(count_share=self.count_share, single_share=self.single_share)
+        fraction(count_share_and_single_share=self.count_share + self.single_share)
+        positive(grid=self.grid, soft_rows=self.soft_rows, steps=self.steps)
+        positive(learning_rate=self.learning_rate, restraint=self.restraint)
+        if self.groups < 2:
+            raise LimbeckError(f"Expected groups > 1, got {self.groups}.")
+
+    def requests(self, schema: Schema) -> list[Request]:
+        if schema.image:
+            raise LimbeckError("marginals is a method for tables; choose another for images.")
+        classes, columns = len(schema.classes), len(schema.inputs)
+        cells = sum(most_cells(c, self.grid) for c in schema.inputs)
+        groups = self._widest(schema, self._most_groups(schema))
+        singles = Charge(name=SINGLES, sensitivity=math.sqrt(columns), coordinates=classes * cells)
+        pairs = Charge(name=PAIRS, sensitivity=float(columns), coordinates=classes * groups**2)
+        counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=classes)
+        return [
+            Request(charge=counts, share=self.count_share),
+            Request(charge=singles, share=self.single_share),
+            Request(charge=pairs, share=1 - self.count_share - self.single_share),
+        ]
+
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
+        schema = private.schema
+        features = Singles(schema, grid=self.grid)
+        counts = private.histogram(COUNTS)
+        singles = private.sum(SINGLES, features)
+        groups = self._groups(schema, counts, singles, private.noise())
+        pairs = private.outer(PAIRS, Pairs(features, groups))
+        return {COUNTS: counts, SINGLES: singles, PAIRS: pairs}
+
+    def distil(
+        self,
+        schema: Schema,
+        measurements: Mapping[str, np.ndarray],
+        noise: Mapping[str, float],
+        *,
+        seed: int,
+        progress: Progress,
+    ) -> Product:
+        counts, singles, pairs = (measurements[name] for name in (COUNTS, SINGLES, PAIRS))
+        weights, size = class_weights(counts)
+        groups = self._groups(schema, counts, singles, noise)
+        marginals = _marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
+        soft = fit_soft_rows(
+            marginals,
+            soft_rows=self.soft_rows,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            restraint=self.restraint,
+            seed=seed,
+            progress=lambda done: progress("soft rows", done),
+        )
+        numbered = _numbered(groups)
+        source = SoftRows(
+            soft=soft,
+            groups=numbered,
+            within=_within(numbered, singles, marginals.best_singles()[0], _spread(noise[SINGLES])),
+            class_weights=weights,
+            grid=self.grid,
+        )
+        return Product(
+            source=source, rows=schema.rows or max(1, round(size)), measurements=measurements
+        )
+
+    def _widest(self, schema: Schema, most: int) -> int:
+        """Groups of all columns together, at most."""
+        cells = Singles(schema, grid=self.grid).cells
+        return sum(min(most_cells(c.column, self.grid), most + c.missing) for c in cells)
+
+    def _most_groups(self, schema: Schema) -> int:
+        """Groups of a column, at most: fewer in wide tables, so that the counts fit in memory."""
+        limit = math.sqrt(MOST_COUNTS / len(schema.classes))
+        for most in range(self.groups, 1, -1):
+            if self._widest(schema, most) <= limit:
+                return most
+        raise LimbeckError(
+            f"{len(schema.inputs)} columns and {len(schema.classes)} classes make too many pair "
+            "counts for marginals; use another method."
+        )
+
+    def _groups(
+        self,
+        schema: Schema,
+        counts: np.ndarray,
+        singles: np.ndarray,
+        noise: Mapping[str, float],
+    ) -> list[np.ndarray]:
+        """For each column the group of each cell: from noisy numbers, so the same ones ever after."""
+        most, classes = self._most_groups(schema), len(counts)
+        floor = FLOOR * noise[PAIRS] * math.sqrt(classes / 2)
+        rows = class_weights(counts)[1]
+        start, groups = 0, []
+        for cells in Singles(schema, grid=self.grid).cells:
+            pooled = to_simplex(singles[:, start : start + cells.count].sum(axis=0), rows)
+            groups.append(group_cells(cells, pooled, most=most, floor=floor))
+            start += cells.count
+        return groups
+
+
+def _marginals(
+    groups: list[np.ndarray],
+    rows: np.ndarray,
+    singles: np.ndarray,
+    pairs: np.ndarray,
+    noise: Mapping[str, float],
+) -> NoisyMarginals:
+    """All counts by groups; each pair is measured twice, and single groups on the diagonal too."""
+    sizes = tuple(int(g.max()) + 1 for g in groups)
+    into = np.eye(sum(sizes))[_numbered(groups)]  # (cells, groups)
+    fine, pair = _spread(noise[SINGLES]) ** 2, _spread(noise[PAIRS]) ** 2
+    variance = fine * into.sum(axis=0)
+    precision = 1 / variance + 1 / pair
+    diagonal = np.einsum("cgg->cg", pairs)
+    return NoisyMarginals(
+        sizes=sizes,
+        rows=rows,
+        single=(singles @ into / variance + diagonal / pair) / precision,
+        single_variance=1 / precision,
+        pair=(pairs + pairs.transpose(0, 2, 1)) / 2,
+        pair_variance=pair / 2,
+    )
+
+
+def _within(
+    groups: np.ndarray, singles: np.ndarray, totals: np.ndarray, noise: float
+) -> np.ndarray:
+    """Chances of cells within their group: a class's own counts, drawn to those of all classes.
+
+    How far, the counts themselves say: where classes differ by no more than the noise, not at all.
+    """
+    chances = np.zeros_like(singles)
+    for group in range(int(groups.max()) + 1):
+        cells = np.flatnonzero(groups == group)
+        own = singles[:, cells]
+        common = to_simplex(own.sum(axis=0), max(float(own.sum()), 1.0))
+        for label, total in enumerate(np.maximum(totals[:, group], 1e-6)):
+            expected = total * common / common.sum()
+            differing = max(float(((own[label] - expected) ** 2).mean()) - noise**2, 0.0)
+            trust = differing / (differing + noise**2)
+            mixed = to_simplex(trust * own[label] + (1 - trust) * expected, total)
+            chances[label, cells] = mixed / total
+    return chances
+
+
+def _numbered(groups: list[np.ndarray]) -> np.ndarray:
+    """The group of each cell, numbered through all columns."""
+    starts = np.cumsum([0] + [int(g.max()) + 1 for g in groups[:-1]])
+    return np.concatenate([g + start for g, start in zip(groups, starts, strict=True)])
+
+
+def _spread(noise: float) -> float:
+    """Noise of a count; never nothing, for a row more or less is no difference to fit."""
+    return math.hypot(noise, 1.0)

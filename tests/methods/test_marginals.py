@@ -1,0 +1,147 @@
+"""Marginals: counts survive the whole road, soft rows draw evenly, settings are checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import image_schema, table_rows, table_schema
+
+import limbeck as lk
+from limbeck.methods import METHODS, default_method
+from limbeck.methods._softfit import NoisyMarginals, fit_soft_rows, to_simplex
+
+
+def _schema(**changes: object) -> lk.Schema:
+    settings: dict[str, object] = {
+        "dataset": "joint",
+        "rows": 4000,
+        "columns": (
+            lk.Category(name="a", values=("x", "y", "z")),
+            lk.Category(name="b", values=("x", "y", "z")),
+            lk.Numeric(name="amount", integer=True, min=0, max=50_000),
+            lk.Category(name="label", values=(0, 1), label=True),
+        ),
+    }
+    return lk.Schema(**(settings | changes))  # type: ignore[arg-type]
+
+
+def _rows(count: int = 4000) -> pd.DataFrame:
+    """b copies a nine times in ten; amounts are nothing, mostly, and large in class 1."""
+    rng = np.random.default_rng(0)
+    a, label = rng.integers(0, 3, count), rng.random(count) < 0.3
+    b = np.where(rng.random(count) < 0.9, a, rng.integers(0, 3, count))
+    amount = np.where(rng.random(count) < 0.7, 0, rng.integers(1, 10_000, count))
+    amount = np.where(label, amount + 20_000, amount)
+    names = np.array(["x", "y", "z"])
+    return pd.DataFrame({"a": names[a], "b": names[b], "amount": amount, "label": label * 1})
+
+
+def test_pairs_piles_and_classes_survive(tmp_path: Path) -> None:
+    true, ledger = _rows(), lk.Ledger(tmp_path / "ledger.sqlite")
+    method = lk.Marginals(soft_rows=200, steps=200)
+    made = lk.distill(lk.read(true, _schema()), method, lk.Budget(1.0), seed=0, ledger=ledger).data
+    assert len(made) == 4000
+    assert (made["a"] == made["b"]).mean() == pytest.approx(
+        (true["a"] == true["b"]).mean(), abs=0.03
+    )
+    assert made["label"].mean() == pytest.approx(true["label"].mean(), abs=0.03)
+    nothing = (made["amount"] == 0) & (made["label"] == 0)
+    assert nothing.mean() == pytest.approx(0.7 * 0.7, abs=0.04)
+    large = made.loc[made["label"] == 1, "amount"] >= 19_900
+    assert large.mean() > 0.95
+
+
+def test_independent_columns_stay_so_under_much_noise() -> None:
+    """Counts of nothing but noise make no pairs: the restraint outweighs it."""
+    rng, rows = np.random.default_rng(0), 1000.0
+    noise = rng.normal(0, 30, (1, 6, 6))
+    marginals = NoisyMarginals(
+        sizes=(3, 3),
+        rows=np.array([rows]),
+        single=np.full((1, 6), rows / 3),
+        single_variance=np.full(6, 100.0),
+        pair=rows / 9 + (noise + noise.transpose(0, 2, 1)) / 2,
+        pair_variance=450.0,
+    )
+
+    def strongest(restraint: float) -> float:
+        soft = fit_soft_rows(
+            marginals,
+            soft_rows=100,
+            steps=150,
+            learning_rate=0.1,
+            restraint=restraint,
+            seed=0,
+            progress=lambda done: None,
+        )[0]
+        assert np.allclose(soft[:, :3].sum(axis=1), 1, atol=1e-5)
+        mean = soft.mean(axis=0)
+        joint = soft[:, :3].T @ soft[:, 3:] / len(soft)
+        return float(np.abs(joint - np.outer(mean[:3], mean[3:])).max())
+
+    assert strongest(5.0) < 0.3 * strongest(1e-3)
+
+
+def test_the_simplex_is_nearest() -> None:
+    values = np.random.default_rng(0).normal(0, 3, 40)
+    found = to_simplex(values, 7.0)
+    assert (found >= 0).all() and found.sum() == pytest.approx(7.0)
+    kept = found > 0
+    moved = (values - found)[kept]
+    assert np.allclose(moved, moved[0]) and (values[~kept] <= moved[0] + 1e-9).all()
+    assert np.allclose(to_simplex(np.full(3, -1e9), 0.0), 0.0)
+
+
+def test_redistilling_fits_anew_but_measures_nothing_else(tmp_path: Path) -> None:
+    ledger = lk.Ledger(tmp_path / "ledger.sqlite")
+    method = lk.Marginals(soft_rows=150, steps=2)
+    data = lk.read(table_rows(100), table_schema())
+    made = lk.distill(data, method, lk.Budget(1.0), out=tmp_path / "one", seed=0, ledger=ledger)
+    again = lk.redistil(
+        lk.Release.load(tmp_path / "one"), {"soft_rows": 300}, out=tmp_path / "two", rows=31
+    )
+    assert len(again.data) == 31 and lk.verify(tmp_path / "two").epsilon == pytest.approx(1.0)
+    assert again.source.soft.shape[1] == 2 * made.source.soft.shape[1]  # type: ignore[union-attr]
+    for changed in ({"groups": 3}, {"grid": 20}):
+        with pytest.raises(lk.LimbeckError, match="measure something else"):
+            lk.redistil(made, changed)
+
+
+def test_replacement_doubles_every_sensitivity() -> None:
+    single, both = (
+        lk.plan(lk.Marginals(), table_schema(), lk.Budget(1.0, 1e-5, adjacency)).charges
+        for adjacency in ("add-remove", "replace-one")
+    )
+    assert [c.sensitivity for c in both] == [2 * c.sensitivity for c in single]
+
+
+def test_the_default_fits_the_data() -> None:
+    assert default_method(table_schema()) == "marginals"
+    assert default_method(image_schema()) in METHODS
+
+
+@pytest.mark.parametrize(
+    "settings, word",
+    [({"groups": 1}, "groups"), ({"single_share": 1.0}, "single_share"), ({"steps": 0}, "steps")],
+)
+def test_settings_are_checked(settings: dict[str, float], word: str) -> None:
+    with pytest.raises(lk.LimbeckError, match=word):
+        lk.Marginals(**settings)  # type: ignore[arg-type]
+
+
+def test_images_and_tables_too_wide_are_refused_before_anything_is_spent() -> None:
+    with pytest.raises(lk.LimbeckError, match="for tables"):
+        lk.plan(lk.Marginals(), image_schema(), lk.Budget(1.0))
+    wide = tuple(lk.Numeric(name=f"x{i}", min=0, max=1) for i in range(700))
+    label = lk.Category(name="y", values=tuple(range(40)), label=True)
+    with pytest.raises(lk.LimbeckError, match="too many"):
+        lk.plan(
+            lk.Marginals(),
+            lk.Schema(dataset="w", rows=5000, columns=(*wide, label)),
+            lk.Budget(1.0),
+        )
+    held = lk.plan(lk.Marginals(), lk.Schema(dataset="w", rows=5000, columns=wide), lk.Budget(1.0))
+    assert max(c.coordinates for c in held.charges) <= 1 << 25
