@@ -14,7 +14,7 @@ from ._data import Dataset
 from ._distill import distill
 from ._io import read
 from ._release import Images, Release
-from .methods import DPMERF, AbstractMethod, Marginals
+from .methods import AbstractMethod, Marginals, MeasureOnce
 from .privacy import Budget, Ledger
 from .scores import logistic_score
 
@@ -34,9 +34,7 @@ class Course:
 
 
 COURSES = (
-    Course(
-        "images", "fashion-mini", DPMERF(features=3000, steps=400, batch=200, hidden=(200,), code=5)
-    ),
+    Course("images", "fashion-mini", MeasureOnce(networks=3, teacher_steps=40, steps=80, smoothness=1.0)),
     Course("table", "adult", Marginals(soft_rows=1000, steps=400)),
 )
 
