@@ -1,0 +1,171 @@
+"""Measure once, distil freely: its parts one by one, and sets of other sizes for free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers import TINY_SET, image_rows, image_schema, table_schema
+
+import limbeck as lk
+from limbeck.features import RandomConvNets
+from limbeck.methods._align import sharpened, smoother, spread
+from limbeck.methods._measureonce import PROTOTYPES
+from limbeck.methods._prototypes import (
+    Prototypes,
+    low_basis,
+    match_histogram,
+    read_prototypes,
+    wiener,
+)
+from limbeck.methods._teacher import ridge_weights, train_teacher
+from limbeck.scores import ridge_predictions
+
+
+def test_the_ridge_predictor_is_the_scored_one() -> None:
+    rng = np.random.default_rng(0)
+    phi, test = rng.standard_normal((6, 9)), rng.standard_normal((4, 9))
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    weights = ridge_weights(jnp.asarray(phi), jax.nn.one_hot(labels, 3), 1e-3)
+    assert np.allclose(test @ weights, ridge_predictions(phi, labels, test), atol=1e-4)
+
+
+def test_a_teacher_without_noise_separates_what_is_separable() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 300)
+    phi = np.eye(3)[labels] + 0.1 * rng.standard_normal((300, 3))
+
+    def gradient(weights: np.ndarray) -> np.ndarray:
+        logits = phi @ weights
+        share = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        return phi.T @ (share - np.eye(3)[labels])
+
+    made = train_teacher(gradient, size=3, classes=3, rows=300, steps=30, learning_rate=5.0)
+    assert ((phi @ made).argmax(axis=1) == labels).mean() > 0.99
+    assert np.allclose(made.sum(axis=1), 0)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_low_frequencies_are_an_orthonormal_basis(channels: int) -> None:
+    basis = low_basis(image_schema(16, channels))
+    assert basis.shape[0] == 256 * channels
+    assert np.allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-9)
+    assert np.array_equal(low_basis(table_schema()), np.eye(table_schema().slots))
+
+
+def test_denoising_removes_noise_and_keeps_pictures() -> None:
+    schema, rng = image_schema(16), np.random.default_rng(0)
+    basis = low_basis(schema)
+    truth = rng.standard_normal((30, basis.shape[1])) @ basis.T
+    noisy = truth + 0.5 * rng.standard_normal(truth.shape)
+    found = wiener(noisy, np.full(30, 0.25), schema)
+    assert ((found - truth) ** 2).sum() < 0.55 * ((noisy - truth) ** 2).sum()
+    assert np.allclose(wiener(truth, np.full(30, 1e-12), schema), truth, atol=1e-6)
+
+
+def test_prototypes_are_read_from_exact_sums() -> None:
+    schema, rng = image_schema(8), np.random.default_rng(0)
+    rows, means = rng.random((3, 2, 64)), rng.random((3, 64))
+    sizes = np.array([[40.0, 60.0]] * 3)
+    shares = np.full((3, 2, 16), 1 / 16)
+    radius = 2.0
+    parts = [rows - means[:, None], np.full((3, 2, 1), radius * 0.15), shares * radius * 0.25]
+    sums = np.concatenate(parts, axis=2) * sizes[..., None]
+    found = read_prototypes(schema, means, sums.reshape(6, -1), radius, 0.0)
+    assert np.allclose(found.rows, rows, atol=1e-6)
+    assert np.allclose(found.sizes, sizes) and np.allclose(found.shares, shares)
+
+
+def test_values_take_a_histogram_and_keep_their_order() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.random(500)
+    shares = np.array([0.5, 0, 0, 0.5])
+    moved = match_histogram(values, shares)
+    assert np.array_equal(np.argsort(moved), np.argsort(values))
+    assert abs((moved < 0.25).mean() - 0.5) < 0.01 and abs((moved > 0.75).mean() - 0.5) < 0.01
+    assert np.array_equal(match_histogram(values, np.full(4, -1.0)), values)
+
+
+@pytest.mark.parametrize("per_class", [1, 2, 4, 9])
+def test_any_number_of_starts_from_the_same_prototypes(per_class: int) -> None:
+    schema, rng = image_schema(8), np.random.default_rng(0)
+    known = Prototypes(rng.random((3, 4, 64)), rng.random((3, 4)) * 100, np.full((3, 4, 16), 0.1))
+    start = spread(schema, known, per_class, rng)
+    assert start.shape == (3, per_class, 64)
+    assert start.min() >= 0 and start.max() <= 1
+    if per_class >= 4:
+        biggest = known.sizes[0].argmax()
+        assert np.array_equal(start[0, 0], known.rows[0, biggest])
+    if per_class == 1:
+        mean = (known.rows * known.sizes[..., None]).sum(axis=1) / known.sizes.sum(axis=1)[:, None]
+        assert np.allclose(start[:, 0], mean)
+    assert sharpened(known).rows.shape == known.rows.shape
+
+
+def test_changes_are_blurred_without_losing_any() -> None:
+    schema = image_schema(16)
+    dot = np.zeros((1, 1, 256), np.float32)
+    dot[..., 8 * 16 + 8] = 1.0
+    blurred = np.asarray(smoother(schema, 1.0)(jnp.asarray(dot)))
+    assert blurred.max() < 0.2 and abs(blurred.sum() - 1) < 1e-3
+    assert np.array_equal(smoother(schema, 0.0)(dot), dot)
+
+
+def test_random_networks_have_norm_one_and_see_one_row() -> None:
+    phi = RandomConvNets(shape=(12, 12, 3), networks=3, width=5, key=jax.random.key(0))
+    rows = jax.random.uniform(jax.random.key(1), (6, 432))
+    found = phi(rows)
+    assert found.shape == (6, phi.size)
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    assert np.allclose(phi(rows[2:3])[0], found[2], atol=1e-5)
+    assert np.isfinite(phi(jnp.zeros((1, 432)))).all()
+
+
+def test_prototypes_are_as_many_as_noise_allows(tmp_path: Path) -> None:
+    """Noise and noisy counts decide, so a loose budget buys more of them."""
+    counts = []
+    for epsilon in (0.5, float("inf")):
+        made = lk.distill(
+            lk.read(image_rows(200), image_schema()),
+            lk.MeasureOnce(**TINY_SET),
+            lk.Budget(epsilon),
+            seed=1,
+            non_private=True,
+            ledger=lk.Ledger(tmp_path / f"{epsilon}.sqlite"),
+        )
+        counts.append(len(made.measurements[PROTOTYPES]) // 3)
+    assert counts == [1, 2]
+
+
+def test_another_size_is_free(tmp_path: Path) -> None:
+    data = lk.read(image_rows(60), image_schema())
+    book = lk.Ledger(tmp_path / "ledger.sqlite")
+    lk.distill(data, lk.MeasureOnce(**TINY_SET), lk.Budget(1.0), out=tmp_path / "a", ledger=book)
+    spent = book.accounts()[0].spent
+    made = lk.redistil(lk.Release.load(tmp_path / "a"), {"per_class": 5}, out=tmp_path / "b")
+    assert len(made.data.images) == 15 and book.accounts()[0].spent == spent
+    assert lk.verify(tmp_path / "a").epsilon == lk.verify(tmp_path / "b").epsilon
+    assert made.source.slots.shape == (15, 64)
+    again = lk.redistil(lk.Release.load(tmp_path / "b"), {"per_class": 5})
+    assert np.array_equal(again.source.slots, made.source.slots)
+    for settings in ({"goal": "ridge"}, {"teacher_steps": 9}, {"networks": 3}):
+        with pytest.raises(lk.LimbeckError, match="measure something else"):
+            lk.redistil(made, settings)
+
+
+def test_what_cannot_be_is_said_before_anything_is_spent() -> None:
+    method, budget = lk.MeasureOnce(**TINY_SET), lk.Budget(1.0)
+    plain = lk.Schema(dataset="d", rows=10, columns=(lk.Numeric(name="x", min=0, max=1),))
+    with pytest.raises(lk.LimbeckError, match="needs a label"):
+        lk.plan(method, plain, budget)
+    with pytest.raises(lk.LimbeckError, match="divisible by 4"):
+        lk.plan(method, image_schema(9), budget)
+    for wrong in ({"goal": "all"}, {"per_class": 0}, {"teacher_share": 1.5}, {"proximity": -1.0}):
+        with pytest.raises(lk.LimbeckError, match=next(iter(wrong))):
+            lk.MeasureOnce(**wrong)
+    data = lk.read(image_rows(10), image_schema())
+    with pytest.raises(lk.LimbeckError, match="fixed size"):
+        lk.distill(data, method, budget, rows=7)
