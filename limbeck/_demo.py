@@ -34,7 +34,11 @@ class Course:
 
 
 COURSES = (
-    Course("images", "fashion-mini", MeasureOnce(networks=3, teacher_steps=40, steps=80, smoothness=1.0)),
+    Course(
+        "images",
+        "fashion-mini",
+        MeasureOnce(networks=3, teacher_steps=40, steps=80, smoothness=1.0),
+    ),
     Course("table", "adult", Marginals(soft_rows=1000, steps=400)),
 )
 

@@ -113,6 +113,13 @@ def redistil(
         raise LimbeckError(
             f"{method.name} keeps no measurements to make another set from; distill anew."
         )
+    before = make_method(made_by["name"], made_by["settings"])
+    changed = {k for k, v in method.settings().items() if v != before.settings()[k]}
+    if measured := sorted(changed - method.free):
+        raise LimbeckError(
+            f"With another {measured[0]}, {method.name} would measure something else, and the rows are "
+            f"not at hand. Free to change: {', '.join(sorted(method.free))}. For the rest, distill anew."
+        )
     if rows is not None:
         _check_rows(method, rows)
     if out is not None:

@@ -144,7 +144,7 @@ def _frequent(weights: np.ndarray, most: int, floor: float) -> np.ndarray:
     """Each frequent value alone, all others together."""
     order = np.argsort(-weights, kind="stable")
     alone = int(min((weights >= floor).sum(), len(weights)))
-    if len(weights) - alone > 1 or alone > most:
+    if alone < len(weights) or alone > most:
         alone = min(alone, most - 1)
     groups = np.full(len(weights), alone)
     groups[order[:alone]] = np.arange(alone)

@@ -181,8 +181,14 @@ class FeatureGradients:
         clean = low.without(~np.isfinite(norms))
 
         def weighted_sum(factors: np.ndarray) -> np.ndarray:
-            total = clean.total(factors).astype(np.float32)
-            return self.support.pick(pull_back(self.features, support, total)).astype(np.float64)
+            # In float64: rounding of a sum of many rows is beyond any one row's margin.
+            with jax.enable_x64(True):
+                wide = jax.tree_util.tree_map(
+                    lambda leaf: leaf.astype(jnp.float64) if eqx.is_inexact_array(leaf) else leaf,
+                    self.features,
+                )
+                back = pull_back(wide, np.asarray(support, np.float64), clean.total(factors))
+            return self.support.pick(back)
 
         return np.where(np.isfinite(norms), norms, np.inf), weighted_sum
 

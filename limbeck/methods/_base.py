@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._check import LimbeckError
+from .._columns import Category
 from .._schema import Schema
 from ..privacy import Charge, Private
 from ._source import Source
@@ -86,6 +87,9 @@ class AbstractMeasureOnce(AbstractMethod):
     measurements, with other free settings, at no cost of privacy (`limbeck.redistil`).
     """
 
+    free: ClassVar[frozenset[str]]
+    """Settings that no measurement depends on: they may differ from those it was made with."""
+
     @abc.abstractmethod
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
         """Ask every planned question; the noisy answers, by the names of their charges."""
@@ -115,6 +119,16 @@ class AbstractMeasureOnce(AbstractMethod):
         return self.distil(
             private.schema, measurements, private.noise(), seed=seed, progress=progress
         )
+
+
+def check_values_declared(method: str, schema: Schema) -> None:
+    """Refuse a schema whose slots are not known before its categories are estimated."""
+    for column in schema.estimated:
+        if isinstance(column, Category):
+            raise LimbeckError(
+                f"{method} needs to know the values of '{column.name}' before it measures; declare them "
+                "in the schema instead of having them estimated."
+            )
 
 
 def _plain(value: Any) -> Any:

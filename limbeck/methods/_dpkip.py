@@ -26,7 +26,7 @@ from ..features import (
     row_loss,
 )
 from ..privacy import Charge, Private
-from ._base import Product, Progress, Request
+from ._base import Product, Progress, Request, check_values_declared
 from ._embedding import class_weights
 from ._kernel import AbstractKernelMethod, View, choice
 from ._source import Distilled
@@ -127,6 +127,7 @@ class DPKIP(AbstractKernelMethod):
         return rate
 
     def requests(self, schema: Schema) -> list[Request]:
+        check_values_declared(self.name, schema)
         size, rate = self.support_size(schema), self.rate(schema)
         self.view(schema)
         if self.kernel == "conv-ntk":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,10 @@ COUNTS, EMBEDDING = "class counts", "mean embedding"
 @dataclass(frozen=True, kw_only=True)
 class AbstractMeanEmbedding(AbstractMeasureOnce):
     """Settings that all mean-embedding methods share."""
+
+    free: ClassVar[frozenset[str]] = frozenset(
+        {"steps", "batch", "learning_rate", "code", "hidden"}
+    )
 
     count_share: float = 0.05
     """Share of the budget for the class counts; the rest measures the embedding."""

@@ -51,6 +51,8 @@ class Marginals(AbstractMeasureOnce):
     name: ClassVar[str] = "marginals"
     papers: ClassVar[tuple[str, ...]] = ()
 
+    free: ClassVar[frozenset[str]] = frozenset({"soft_rows", "steps", "learning_rate", "restraint"})
+
     count_share: float = 0.01
     """Share of the budget for the class counts."""
     single_share: float = 0.3

@@ -23,7 +23,7 @@ from .._schema import Schema
 from ..features import Fourier, RandomConvNets, Scattering
 from ..privacy import Charge, Private
 from ._align import Targets, align, nearest_start, sharpened, smoother, spread
-from ._base import AbstractMeasureOnce, Product, Progress, Request
+from ._base import AbstractMeasureOnce, Product, Progress, Request, check_values_declared
 from ._dpmerf import default_length_scales
 from ._embedding import COUNTS, class_weights
 from ._prototypes import (
@@ -107,6 +107,10 @@ class MeasureOnce(AbstractMeasureOnce):
         "ScatterNets (DP-KIP-ScatterNet) for Privacy Preserving Data Distillation. TMLR 2024.",
     )
     fixed_size: ClassVar[bool] = True
+    free: ClassVar[frozenset[str]] = frozenset(
+        {"per_class", "steps", "learning_rate", "align_weight", "match_weight", "proximity"}
+        | {"smoothness"}
+    )
 
     per_class: int = 10
     """Rows per class in the distilled set: free."""
@@ -159,6 +163,7 @@ class MeasureOnce(AbstractMeasureOnce):
             raise LimbeckError(
                 f"{self.name} needs a label with at least two classes; declare one in the schema."
             )
+        check_values_declared(self.name, schema)
         size = self._features(schema, 0).size
         asked = {COUNTS: (1.0, classes)}
         teacher = Charge(

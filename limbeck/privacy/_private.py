@@ -160,7 +160,7 @@ class Private:
             return phi, np.where(labels < 0, -1, np.asarray(group))
 
         # Features may know how many rows are best worked on at once: public, as all of them is.
-        chunk = getattr(features, "chunk", 0)
+        chunk = min(getattr(features, "chunk", 0), 4096)
         return self._summed(name, features.groups, features.size, evaluate, chunk)
 
     def outer(self, name: str, factors: Factors, *, by_label: bool = True) -> np.ndarray:
@@ -299,14 +299,18 @@ class Private:
                 held = self._rows()
                 total = np.zeros(charge.coordinates)
                 coins = self._noise.stream(f"{name}/{step}/batch")
-                for indices in batches.draw(coins, len(held)):
+                # Parameters are public. Ones that diverged give no gradient, whatever the rows: a sum
+                # that is not a number would tell whether the batch was empty.
+                usable = np.isfinite(parameters).all()
+                for indices in batches.draw(coins, len(held)) if usable else ():
                     chunk = held.take(indices)
                     slots = _padded(self.schema.expand(chunk.cells), batches.shape)
                     labels = _padded(chunk.labels, batches.shape, with_value=-1)
                     found = clipped(parameters, slots, labels)
                     if found.shape != total.shape:
                         raise RuntimeError(f"'{name}': a sum of shape {found.shape}")
-                    total += found
+                    # Rows that are not finite count for nothing by now; what is left is divergence.
+                    total += found if np.isfinite(found).all() else 0.0
                 drawn = self._noise.stream(f"{name}/{step}/noise").normal(charge.coordinates)
                 return total * self._data_scale + charge.noise * drawn
 

@@ -96,7 +96,9 @@ def check_grid(charge: Charge) -> None:
     """Refuse, before anything is spent, noise so large that its grid cannot hold a contribution."""
     if charge.mechanism == "discrete gaussian":
         bound = charge.sensitivity / 2  # that of one row, also under replace-one
-        GridSum(bound=bound, noise=charge.noise, groups=1, size=charge.coordinates).limit  # noqa: B018
+        # Sums of outer products round twice as coarsely, and a little more.
+        size = 9 * charge.coordinates
+        GridSum(bound=bound, noise=charge.noise, groups=1, size=size).limit  # noqa: B018
 
 
 def clip_rows(rows: np.ndarray, limit: float, scale: float) -> np.ndarray:
