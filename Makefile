@@ -12,7 +12,7 @@ demo: setup
 	$(BIN)/limbeck demo --force
 
 test: setup-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 setup: .venv/.demo
 setup-dev: .venv/.test

@@ -23,6 +23,36 @@ NETWORKS_A_STEP = 2
 """Random networks looked at in one update, drawn anew each time."""
 
 
+ADAM = optax.scale_by_adam(b1=0.9, b2=0.99)
+
+
+class Blur(eqx.Module):
+    """Changes of images blurred by a Gaussian of so many pixels: no pixel moves alone."""
+
+    along: Float[Array, "height height"] | None
+    across: Float[Array, "width width"] | None
+    shape: tuple[int, int, int] = eqx.field(static=True)
+
+    def __init__(self, schema: Schema, pixels: float) -> None:
+        self.along = self.across = None
+        self.shape = schema.image.shape if schema.image else (1, schema.slots, 1)
+        if schema.image and pixels > 0:
+            self.along, self.across = (_blurring(side, pixels) for side in self.shape[:2])
+
+    def __call__(self, change: Array) -> Array:
+        if self.along is None or self.across is None:
+            return change
+        pictures = change.reshape(*change.shape[:-1], *self.shape)
+        blurred = jnp.einsum("yv,xw,...vwc->...yxc", self.along, self.across, pictures)
+        return blurred.reshape(change.shape)
+
+
+def _blurring(size: int, pixels: float) -> Array:
+    apart = np.subtract.outer(np.arange(size), np.arange(size))
+    weights = np.exp(-(apart**2) / (2 * pixels**2))
+    return jnp.asarray(weights / weights.sum(axis=1, keepdims=True), jnp.float32)
+
+
 class Targets(eqx.Module):
     """What was measured, and the features it was measured with."""
 
@@ -39,7 +69,7 @@ def align(
     steps: int,
     learning_rate: float,
     weights: tuple[float, float, float],
-    smooth: Callable[[Array], Array],
+    blur: Blur,
     seed: int,
     progress: Callable[[float], None],
 ) -> np.ndarray:
@@ -52,59 +82,47 @@ def align(
         steps: Updates by Adam, its rate falling along a cosine.
         learning_rate: At the start.
         weights: Of the teacher, of the network means, of staying near the start.
-        smooth: Applied to every change.
+        blur: Applied to every change.
         seed: Of the networks looked at in each step.
         progress: Called with the fraction done.
     """
-    schedule = optax.cosine_decay_schedule(learning_rate, steps)
-    optimiser = optax.adam(schedule, b1=0.9, b2=0.99)
     anchor = jnp.asarray(start, jnp.float32)
     change = jnp.zeros_like(anchor)
-    state = optimiser.init(change)
+    state = ADAM.init(change)
     rng = np.random.default_rng(seed)
-    some = 0 if targets.networks is None else min(NETWORKS_A_STEP, targets.networks.networks)
-
-    @eqx.filter_jit
-    def update(change: Array, state: Any, chosen: Array, targets: Targets) -> tuple[Array, Any]:
-        def loss(change: Array) -> Array:
-            rows = _bounded(anchor + smooth(change))
-            return _disagreement(rows, anchor, targets, weights, chosen)
-
-        moves, state = optimiser.update(jax.grad(loss)(change), state)
-        return change + moves, state
-
+    count = targets.networks.networks if targets.networks else 1
+    some = min(NETWORKS_A_STEP, count) if targets.networks else 0
     for step in range(steps):
-        count = targets.networks.networks if targets.networks else 1
+        rate = learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
         chosen = jnp.asarray(rng.choice(count, some, replace=False))
-        change, state = update(change, state, chosen, targets)
+        change, state = _update(
+            change, state, anchor, chosen, jnp.float32(rate), targets, blur, weights
+        )
         progress((step + 1) / steps)
-    return np.asarray(_bounded(anchor + smooth(change)))
+    return np.asarray(_bounded(anchor + blur(change)))
+
+
+@eqx.filter_jit
+def _update(
+    change: Array,
+    state: Any,
+    anchor: Array,
+    chosen: Array,
+    rate: Array,
+    targets: Targets,
+    blur: Blur,
+    weights: tuple[float, float, float],
+) -> tuple[Array, Any]:
+    def loss(change: Array) -> Array:
+        return _disagreement(_bounded(anchor + blur(change)), anchor, targets, weights, chosen)
+
+    moves, state = ADAM.update(jax.grad(loss)(change), state)
+    return change - rate * moves, state
 
 
 def _bounded(rows: Array) -> Array:
     """Values in [0, 1]; derivatives as if they were free, so that none gets stuck at a bound."""
     return rows + jax.lax.stop_gradient(jnp.clip(rows, 0.0, 1.0) - rows)
-
-
-def smoother(schema: Schema, width: float) -> Callable[[Array], Array]:
-    """Changes of images blurred by a Gaussian of so many pixels: single pixels do not move alone."""
-    if not schema.image or width == 0:
-        return lambda change: change
-    height, across, channels = schema.image.shape
-
-    def matrix(size: int) -> Array:
-        apart = np.subtract.outer(np.arange(size), np.arange(size))
-        weights = np.exp(-(apart**2) / (2 * width**2))
-        return jnp.asarray(weights / weights.sum(axis=1, keepdims=True), jnp.float32)
-
-    rows, columns = matrix(height), matrix(across)
-
-    def smooth(change: Array) -> Array:
-        pictures = change.reshape(*change.shape[:-1], height, across, channels)
-        blurred = jnp.einsum("yv,xw,...vwc->...yxc", rows, columns, pictures)
-        return blurred.reshape(change.shape)
-
-    return smooth
 
 
 def _disagreement(

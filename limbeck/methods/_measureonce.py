@@ -22,7 +22,7 @@ from .._check import LimbeckError, fraction, positive
 from .._schema import Schema
 from ..features import Fourier, RandomConvNets, Scattering
 from ..privacy import Charge, Private
-from ._align import Targets, align, nearest_start, sharpened, smoother, spread
+from ._align import Blur, Targets, align, nearest_start, sharpened, spread
 from ._base import AbstractMeasureOnce, Product, Progress, Request, check_values_declared
 from ._dpmerf import default_length_scales
 from ._embedding import COUNTS, class_weights
@@ -283,7 +283,7 @@ class MeasureOnce(AbstractMeasureOnce):
             steps=self.steps,
             learning_rate=self.learning_rate,
             weights=(self.align_weight, self.match_weight, self.proximity),
-            smooth=smoother(schema, self.smoothness if PROTOTYPES in measurements else 0.0),
+            blur=Blur(schema, self.smoothness if PROTOTYPES in measurements else 0.0),
             seed=seed,
             progress=lambda done: progress("distilling", done),
         )

@@ -12,7 +12,7 @@ from helpers import TINY_SET, image_rows, image_schema, table_schema
 
 import limbeck as lk
 from limbeck.features import RandomConvNets
-from limbeck.methods._align import sharpened, smoother, spread
+from limbeck.methods._align import Blur, sharpened, spread
 from limbeck.methods._measureonce import PROTOTYPES
 from limbeck.methods._prototypes import (
     Prototypes,
@@ -109,9 +109,9 @@ def test_changes_are_blurred_without_losing_any() -> None:
     schema = image_schema(16)
     dot = np.zeros((1, 1, 256), np.float32)
     dot[..., 8 * 16 + 8] = 1.0
-    blurred = np.asarray(smoother(schema, 1.0)(jnp.asarray(dot)))
+    blurred = np.asarray(Blur(schema, 1.0)(jnp.asarray(dot)))
     assert blurred.max() < 0.2 and abs(blurred.sum() - 1) < 1e-3
-    assert np.array_equal(smoother(schema, 0.0)(dot), dot)
+    assert np.array_equal(Blur(schema, 0.0)(dot), dot)
 
 
 def test_random_networks_have_norm_one_and_see_one_row() -> None:
