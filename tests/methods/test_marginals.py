@@ -10,6 +10,7 @@ import pytest
 from helpers import image_schema, table_rows, table_schema
 
 import limbeck as lk
+from limbeck.features._cells import _frequent
 from limbeck.methods import METHODS, default_method
 from limbeck.methods._softfit import NoisyMarginals, fit_soft_rows, to_simplex
 
@@ -145,3 +146,10 @@ def test_images_and_tables_too_wide_are_refused_before_anything_is_spent() -> No
         )
     held = lk.plan(lk.Marginals(), lk.Schema(dataset="w", rows=5000, columns=wide), lk.Budget(1.0))
     assert max(c.coordinates for c in held.charges) <= 1 << 25
+
+
+def test_groups_of_a_category_are_never_more_than_planned() -> None:
+    """Sixteen frequent values and a rare one, sixteen groups planned: the rare one joins another."""
+    weights = np.array([100.0] * 16 + [0.1])
+    for most in (2, 16, 17, 18):
+        assert _frequent(weights, most, 4.0).max() < most

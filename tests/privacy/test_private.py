@@ -350,6 +350,24 @@ def test_gradient_sums_are_those_of_the_batch_whatever_its_declared_size(declare
     assert np.allclose(*answers, atol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [0, 30])
+def test_diverged_parameters_tell_nothing_of_the_rows(rows: int) -> None:
+    """A sum that is not a number would say whether a batch was empty."""
+
+    class Endless:
+        def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> object:
+            broken = np.full(4, parameters.sum())
+            return np.ones(len(labels)), lambda factors: broken * factors.sum()
+
+    private = ask(lk.read(table_rows(rows), table_schema()), _gradient_charge(steps=1, size=4))
+    oracle = private.gradients("gradient", Endless(), rows=30)
+    empty = ask(lk.read(table_rows(0), table_schema()), _gradient_charge(steps=1, size=4))
+    answer = oracle(np.full(4, np.nan))
+    assert np.array_equal(
+        answer, empty.gradients("gradient", Endless(), rows=30)(np.full(4, np.nan))
+    )
+
+
 def test_gradients_of_no_rows_are_noise_of_the_charged_scale() -> None:
     """P12: the noise that was charged is the noise that is added, fresh in every step."""
 
