@@ -271,3 +271,16 @@ def test_estimated_releases_verify_and_their_thresholds_cannot_be_dropped(tmp_pa
     _tamper(out, drop)
     with pytest.raises(lk.ReleaseError):
         lk.verify(out)
+
+
+@pytest.mark.parametrize("change", [{"rows": np.ones(3)}, {"mean embedding": np.ones((900, 900))}])
+def test_measurements_that_nobody_paid_for_are_refused(
+    table: Path, change: dict[str, np.ndarray]
+) -> None:
+    """Another name, or more numbers under a name than its charge measured."""
+    path = table / "measurements.npz"
+    with np.load(path) as file:
+        np.savez(path, **(dict(file) | change))
+    _reseal(table)
+    with pytest.raises(lk.ReleaseError, match="no charge pays for"):
+        lk.verify(table)
