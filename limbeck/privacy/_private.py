@@ -413,6 +413,8 @@ class Private:
             raise LimbeckError(
                 "This method needs the bare rows, which only epsilon = infinity gives."
             )
+        if self._noise.law:
+            raise LimbeckError("law mode answers with noise alone, and bare rows have none.")
         self._count(name, self._charge_for(name, 1, "gaussian", "discrete gaussian"))
         return self._rows()
 
