@@ -19,6 +19,8 @@ from ._prototypes import Prototypes, low_basis, match_histogram
 from ._teacher import ridge_weights
 
 RIDGE = 1e-3
+EVERY_DIRECTION = 0.01
+"""Weight of any direction of the features, beside the mean square of the probes along it."""
 NETWORKS_A_STEP = 2
 """Random networks looked at in one update, drawn anew each time."""
 
@@ -58,6 +60,8 @@ class Targets(eqx.Module):
 
     features: Any
     teacher: Float[Array, "size classes"]
+    probes: Float[Array, "probes size"] | None = None
+    """Features at which agreement with the teacher counts, beside every direction alike."""
     networks: RandomConvNets | None = None
     network_means: Float[Array, "classes network_size"] | None = None
 
@@ -136,13 +140,26 @@ def _disagreement(
     flat = rows.reshape(-1, slots)
     labels = jnp.repeat(jnp.arange(classes), each)
     found = ridge_weights(targets.features(flat), jax.nn.one_hot(labels, classes), RIDGE)
-    cosine = (found * targets.teacher).sum() / jnp.maximum(
-        jnp.linalg.norm(found) * jnp.linalg.norm(targets.teacher), 1e-9
+    loss = (
+        weights[0] * (1 - _cosine(found, targets.teacher, targets.probes))
+        + weights[2] * ((rows - anchor) ** 2).sum(axis=2).mean()
     )
-    loss = weights[0] * (1 - cosine) + weights[2] * ((rows - anchor) ** 2).sum(axis=2).mean()
     if targets.networks is not None:
         loss = loss + weights[1] * network_distance(rows, targets, chosen)
     return loss
+
+
+def _cosine(found: Array, wanted: Array, probes: Array | None) -> Array:
+    """Agreement of two linear predictors: of their weights and of what they say about the probes.
+
+    The teacher's weights are mostly noise in directions no row has; probes tell which matter.
+    """
+    if probes is not None:
+        scale = 1 / jnp.sqrt(len(probes) * EVERY_DIRECTION)
+        found, wanted = (jnp.concatenate([w, scale * (probes @ w)]) for w in (found, wanted))
+    return (found * wanted).sum() / jnp.maximum(
+        jnp.linalg.norm(found) * jnp.linalg.norm(wanted), 1e-9
+    )
 
 
 def network_distance(rows: Array, targets: Targets, chosen: Array) -> Array:
@@ -179,6 +196,16 @@ def spread(
         for own, size in zip(rows, sizes, strict=True)
     ]
     return np.stack(chosen)
+
+
+def probe(
+    schema: Schema, prototypes: Prototypes, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Rows (count, slots) such as the classes may hold: deformed prototypes, large ones oftener."""
+    rows, sizes, _ = prototypes
+    flat, share = rows.reshape(-1, schema.slots), sizes.ravel() / sizes.sum()
+    chosen = rng.choice(len(flat), count, p=share)
+    return np.stack([_deformed(schema, flat[i], rng) for i in chosen])
 
 
 def sharpened(prototypes: Prototypes) -> Prototypes:

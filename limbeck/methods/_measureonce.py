@@ -22,7 +22,7 @@ from .._check import LimbeckError, fraction, positive
 from .._schema import Schema
 from ..features import Fourier, RandomConvNets, Scattering
 from ..privacy import Charge, Private
-from ._align import Blur, Targets, align, nearest_start, sharpened, spread
+from ._align import Blur, Targets, align, nearest_start, probe, sharpened, spread
 from ._base import AbstractMeasureOnce, Product, Progress, Request, check_values_declared
 from ._dpmerf import default_length_scales
 from ._embedding import COUNTS, class_weights
@@ -53,6 +53,10 @@ COUNT_SHARE = 0.01
 # Radii to which rows are clipped, in parts of sqrt(slots): from what pictures of any kind are like.
 MEAN_RADIUS, CLASS_RADIUS, LOW_RADIUS, ROW_RADIUS = 0.6, 0.3, 0.2, 0.22
 NETWORK_RADIUS = 0.6
+FEW = 4
+"""Rows per class with which matching the class means counts half."""
+PROBES = 1000
+"""Deformed prototypes at which the set's predictor is to agree with the teacher."""
 TOLERANCE = 0.08
 """Noise in a value of a prototype that is put up with, in parts of the range; decides how many."""
 GOALS = ("any", "ridge")
@@ -128,15 +132,15 @@ class MeasureOnce(AbstractMeasureOnce):
     """Random Fourier features, for tables."""
     teacher_steps: int = 100
     """Noisy gradient steps of the teacher."""
-    teacher_rate: float = 32.0
-    """Learning rate of the teacher."""
-    steps: int = 250
+    teacher_rate: float = 100.0
+    """Learning rate of the teacher where there is little noise; with more noise it is lower."""
+    steps: int = 150
     """Updates of the distilled set: free."""
     learning_rate: float = 0.02
-    align_weight: float = 1.0
+    align_weight: float = 2.0
     """Weight of agreement with the teacher."""
-    match_weight: float = 80.0
-    """Weight of agreement with the random networks' class means."""
+    match_weight: float = 112.0
+    """Weight of agreement with the random networks' class means, for many rows per class."""
     proximity: float = 0.003
     """Weight of staying near the prototypes."""
     smoothness: float = 0.5
@@ -214,6 +218,7 @@ class MeasureOnce(AbstractMeasureOnce):
             size=features.size,
             classes=classes,
             rows=class_weights(found[COUNTS])[1],
+            noise=noise[TEACHER],
             steps=self.teacher_steps,
             learning_rate=self.teacher_rate,
         ).astype(np.float32)
@@ -274,15 +279,20 @@ class MeasureOnce(AbstractMeasureOnce):
             plain = self._prototypes(schema, measurements, noise)
             starts = [spread(schema, p, self.per_class, rng) for p in (plain, sharpened(plain))]
             start = nearest_start(starts, agree)
+            rows = probe(schema, sharpened(plain), PROBES, rng)
+            at_rows = eqx.filter_jit(agree.features)(jnp.asarray(rows, jnp.float32))
+            agree = replace(agree, probes=at_rows)
         else:
             shape = (classes, self.per_class, schema.slots)
             start = np.clip(0.5 + 0.25 * rng.standard_normal(shape), 0, 1)
+        # A single row cannot be a class's mean, so it need not try as hard.
+        matching = self.match_weight * self.per_class / (self.per_class + FEW)
         made = align(
             start,
             agree,
             steps=self.steps,
             learning_rate=self.learning_rate,
-            weights=(self.align_weight, self.match_weight, self.proximity),
+            weights=(self.align_weight, matching, self.proximity),
             blur=Blur(schema, self.smoothness if PROTOTYPES in measurements else 0.0),
             seed=seed,
             progress=lambda done: progress("distilling", done),

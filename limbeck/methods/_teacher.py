@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Array
 
 MOMENTUM = 0.9
+STRIDE = 1.2
+"""How far the noise of one step may move each class's weights, on average."""
 
 
 def softmax_residual(weights: Array, phi: Array, label: Array) -> Array:
@@ -23,6 +25,7 @@ def train_teacher(
     size: int,
     classes: int,
     rows: float,
+    noise: float,
     steps: int,
     learning_rate: float,
 ) -> np.ndarray:
@@ -33,14 +36,17 @@ def train_teacher(
         size: Number of features.
         classes: Number of classes.
         rows: Noisy number of rows, which turns sums into means.
+        noise: Standard deviation of the noise in each gradient's coordinates.
         steps: How often to ask; the schedule does not depend on the answers.
-        learning_rate: At the start; it falls to a tenth along a cosine.
+        learning_rate: Where there is little noise; otherwise what `noise` allows. The same at every
+            step: what is left to learn after them weighs more than the noise of the last few.
     """
     weights, velocity = np.zeros((size, classes)), np.zeros((size, classes))
-    for step in range(steps):
-        rate = learning_rate * (0.1 + 0.9 * (1 + np.cos(np.pi * step / steps)) / 2)
+    allowed = STRIDE * rows / max(noise * np.sqrt(size), 1e-9)
+    learning_rate = min(learning_rate, allowed)
+    for _ in range(steps):
         velocity = MOMENTUM * velocity + gradient(weights.astype(np.float32)) / rows
-        weights = weights - rate * velocity
+        weights = weights - learning_rate * velocity
     return weights - weights.mean(axis=1, keepdims=True)
 
 

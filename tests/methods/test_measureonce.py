@@ -43,7 +43,9 @@ def test_a_teacher_without_noise_separates_what_is_separable() -> None:
         share = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         return phi.T @ (share - np.eye(3)[labels])
 
-    made = train_teacher(gradient, size=3, classes=3, rows=300, steps=30, learning_rate=5.0)
+    made = train_teacher(
+        gradient, size=3, classes=3, rows=300, noise=0.0, steps=30, learning_rate=5.0
+    )
     assert ((phi @ made).argmax(axis=1) == labels).mean() > 0.99
     assert np.allclose(made.sum(axis=1), 0)
 
