@@ -48,6 +48,7 @@ from ._release import Release as Release
 from ._release import verify as verify
 from ._schema import Lifetime as Lifetime
 from ._schema import Schema as Schema
+from .methods import DPHP as DPHP
 from .methods import DPKIP as DPKIP
 from .methods import DPMERF as DPMERF
 from .methods import KIP as KIP
