@@ -53,6 +53,7 @@ from .methods import DPKIP as DPKIP
 from .methods import DPMERF as DPMERF
 from .methods import KIP as KIP
 from .methods import METHODS as METHODS
+from .methods import FullMMD as FullMMD
 from .methods import Marginals as Marginals
 from .methods import MeasureOnce as MeasureOnce
 from .privacy import Budget as Budget

@@ -86,6 +86,7 @@ QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
 CASES = [
     _table("dp-merf, table", lk.DPMERF(**TINY)),
     _table("dp-merf, table, rows measured", lk.DPMERF(**TINY), rows=None),
+    _table("dp-merf, heterogeneous", lk.DPMERF(**TINY, embedding="heterogeneous")),
     _images("dp-merf, images", lk.DPMERF(**TINY)),
     _estimating("dp-merf", lk.DPMERF(**TINY)),
     _table("dp-hp, table, spreads measured", lk.DPHP(**TINY_HERMITE, spread_share=0.1)),

@@ -7,6 +7,7 @@ from ._cells import table_cells as table_cells
 from ._convnets import RandomConvNets as RandomConvNets
 from ._entk import EmpiricalNTK as EmpiricalNTK
 from ._fourier import Fourier as Fourier
+from ._fourier import Heterogeneous as Heterogeneous
 from ._ghost_features import FeatureGradients as FeatureGradients
 from ._ghost_features import FeatureSpaceGradients as FeatureSpaceGradients
 from ._ghost_features import features_of as features_of
