@@ -48,10 +48,12 @@ from ._release import Release as Release
 from ._release import verify as verify
 from ._schema import Lifetime as Lifetime
 from ._schema import Schema as Schema
+from .methods import DPHP as DPHP
 from .methods import DPKIP as DPKIP
 from .methods import DPMERF as DPMERF
 from .methods import KIP as KIP
 from .methods import METHODS as METHODS
+from .methods import FullMMD as FullMMD
 from .methods import Marginals as Marginals
 from .methods import MeasureOnce as MeasureOnce
 from .privacy import Budget as Budget

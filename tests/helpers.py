@@ -16,6 +16,12 @@ from limbeck.privacy import Charge, Noise, Private, calibrate
 TINY = {"features": 24, "steps": 2, "batch": 12, "hidden": (6,), "code": 3}
 """Settings under which a mean-embedding method runs in a moment."""
 
+TINY_HERMITE = {
+    "order": 4, "product_order": 2, "product_columns": 3, "draws": 2, "steps": 2, "batch": 12,
+    "hidden": (6,), "code": 3,
+}  # fmt: skip
+"""The same for DP-HP."""
+
 TINY_SET = {
     "per_class": 2, "clusters": 2, "networks": 2, "network_width": 4, "features": 24,
     "teacher_steps": 2, "steps": 2,

@@ -11,6 +11,7 @@ import pandas as pd
 from helpers import (
     FEW,
     TINY,
+    TINY_HERMITE,
     TINY_SET,
     folder_bytes,
     image_rows,
@@ -79,13 +80,18 @@ def _unlabelled() -> tuple[lk.Category | lk.Numeric | lk.Date, ...]:
     return (*table_schema().inputs, replace(label, label=False))
 
 
+UNLABELLED_HERMITE = lk.DPHP(**TINY_HERMITE, kernel="product", generator="dense")
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
 
 CASES = [
     _table("dp-merf, table", lk.DPMERF(**TINY)),
     _table("dp-merf, table, rows measured", lk.DPMERF(**TINY), rows=None),
+    _table("dp-merf, heterogeneous", lk.DPMERF(**TINY, embedding="heterogeneous")),
     _images("dp-merf, images", lk.DPMERF(**TINY)),
     _estimating("dp-merf", lk.DPMERF(**TINY)),
+    _table("dp-hp, table, spreads measured", lk.DPHP(**TINY_HERMITE, spread_share=0.1)),
+    _table("dp-hp, no label, products alone", UNLABELLED_HERMITE, columns=_unlabelled()),
+    _images("dp-hp, images", lk.DPHP(**TINY_HERMITE)),
     _images("measure-once, images", lk.MeasureOnce(**TINY_SET)),
     _images("measure-once, images, for ridge", lk.MeasureOnce(**TINY_SET, goal="ridge")),
     _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),

@@ -72,6 +72,8 @@ class Entry:
     """Coarse label to the published labels it stands for; none: labels stay as they are."""
     rest: str | None = None
     """Coarse label of all that `groups` does not name."""
+    edges: Mapping[str, list[float]] = field(default_factory=dict)
+    """Columns of numbers that are given as bins: 0 below the first edge, 1 from it on, and so on."""
 
 
 def parse(text: str) -> dict[str, Entry]:
@@ -96,7 +98,7 @@ def parse(text: str) -> dict[str, Entry]:
 def _entry(name: str, raw: dict[str, Any]) -> Entry:
     sources = tuple(_source(s) for s in raw.pop("source"))
     label = raw.pop("label", {})
-    rules = {key: raw.pop(key) for key in ("split", "null") if key in raw}
+    rules = {key: raw.pop(key) for key in ("split", "null", "edges") if key in raw}
     about = About(
         name=name,
         dropped=tuple(raw.pop("dropped", ())),
@@ -132,7 +134,7 @@ def names() -> list[str]:
     """Names of all public data sets.
 
     >>> [name for name in names() if about(name).embedded]
-    ['fashion-mini', 'adult']
+    ['fashion-mini', 'adult', 'adult-bins', 'gaussian-mixture']
     """
     return list(_registry())
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from .._columns import Category, Column, Numeric
 from .._schema import Schema
+from ._mixture import Mixture
 from ._registry import Entry, Source
 
 
@@ -18,7 +19,8 @@ def read_tables(
     entry: Entry, source: Source, files: Mapping[str, bytes], schema: Schema
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Training and test part, with exactly the schema's columns in its order."""
-    frame = _READERS[source.format](next(iter(files.values())), source.options, schema)
+    content = next(iter(files.values()), b"")  # what is drawn needs no file
+    frame = _READERS[source.format](content, source.options, schema)
     train = _is_train(frame, entry.split)
     columns = {c.name: _typed(_plain(frame[c.name], c, entry), c) for c in schema.columns}
     table = pd.DataFrame(columns)
@@ -49,9 +51,17 @@ def _csv(content: bytes, options: Mapping[str, Any], schema: Schema) -> pd.DataF
     return frame
 
 
+def _drawn(content: bytes, options: Mapping[str, Any], schema: Schema) -> pd.DataFrame:
+    names = [c.name for c in schema.inputs]
+    points, classes = Mixture.from_options(options).draw()
+    label = "" if schema.label is None else schema.label.name
+    return pd.DataFrame(points, columns=names).assign(**{label: classes})
+
+
 _READERS: Mapping[str, Callable[[bytes, Mapping[str, Any], Schema], pd.DataFrame]] = {
     "parquet": _parquet,
     "csv": _csv,
+    "mixture": _drawn,
 }
 
 
@@ -80,6 +90,9 @@ def _plain(series: pd.Series, column: Column, entry: Entry) -> pd.Series:
     if column.kind == "label" and entry.groups:
         coarse = {value: name for name, values in entry.groups.items() for value in values}
         series = series.map(lambda value: coarse.get(value, entry.rest))
+    if column.name in entry.edges:
+        bins = np.searchsorted(entry.edges[column.name], series.to_numpy(), side="right")
+        series = pd.Series(bins, index=series.index)
     return series
 
 

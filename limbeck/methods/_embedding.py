@@ -15,13 +15,14 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .._check import fraction, positive
 from .._schema import Schema
-from ..nets import Generator, build_generator, fit, settle
+from ..nets import GENERATORS, Generator, build_generator, fit, settle
 from ..privacy import Charge, FeatureMap, Private
 from ._base import AbstractMeasureOnce, Product, Progress, Request
+from ._kernel import choice
 from ._source import Generated
 
 COUNTS, EMBEDDING = "class counts", "mean embedding"
@@ -32,7 +33,7 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
     """Settings that all mean-embedding methods share."""
 
     free: ClassVar[frozenset[str]] = frozenset(
-        {"steps", "batch", "learning_rate", "code", "hidden"}
+        {"steps", "batch", "learning_rate", "code", "hidden", "generator"}
     )
 
     count_share: float = 0.05
@@ -46,9 +47,12 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
     """Latent dimensions."""
     hidden: tuple[int, ...] = (200, 200)
     """Widths of the generator's dense layers."""
+    generator: str = "auto"
+    """What makes rows: as suits the data (auto), or dense layers alone (dense)."""
 
     def __post_init__(self) -> None:
         fraction(count_share=self.count_share)
+        choice(generator=(self.generator, GENERATORS))
         widths = {f"hidden[{i}]": h for i, h in enumerate(self.hidden)}
         positive(steps=self.steps, batch=self.batch, learning_rate=self.learning_rate)
         positive(code=self.code, hidden=len(self.hidden), **widths)
@@ -87,15 +91,13 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
         seed: int,
         progress: Progress,
     ) -> Product:
-        counts, sums = measurements[COUNTS], measurements[EMBEDDING]
-        features = self.feature_map(schema, seed)
-        weights, size = class_weights(counts)
+        weights, size = class_weights(measurements[COUNTS])
         build_key, fit_key, norm_key = jax.random.split(jax.random.key(seed), 3)
         generator_settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}
+        if self.generator != "auto":
+            generator_settings["kind"] = self.generator
         generator = build_generator(schema, generator_settings, key=build_key)
-        # A class whose noisy count is near nothing has no mean worth dividing by.
-        means = sums / np.maximum(weights * size, 1.0)[:, None]
-        target = (jnp.asarray(means, jnp.float32), jnp.asarray(weights, jnp.float32), features)
+        target = self._target(schema, measurements, seed)
         generator = fit(
             generator,
             self._loss,
@@ -116,19 +118,49 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
             measurements=measurements,
         )
 
+    def _target(self, schema: Schema, measurements: Mapping[str, np.ndarray], seed: int) -> Any:
+        """What the loss is given: here class means, class weights and the feature map."""
+        means, weights = class_means(measurements[COUNTS], measurements[EMBEDDING])
+        return means, weights, self.feature_map(schema, seed)
+
     def _loss(self, generator: Generator, key: Array, target: Any) -> Array:
-        """Squared distance of class mean embeddings, its sampling bias removed, weighted by class."""
+        """Squared distance of class mean embeddings, weighted by class."""
         means, weights, features = target
-        classes = len(weights)
+        rows = self._rows(generator, key, len(weights))
+        return mean_distance(features(rows), means, weights)
+
+    def _rows(self, generator: Generator, key: Array, classes: int) -> Array:
+        """Generated rows, the same number of each class, class after class."""
         each = max(2, self.batch // classes)
         labels = jnp.repeat(jnp.arange(classes), each)
         codes = jax.random.normal(key, (classes * each, generator.code))
-        phi = features(generator(codes, labels, [])).reshape(classes, each, -1)
-        made = phi.mean(axis=1)
-        # A mean over `each` draws overstates |mean|^2 by the draws' spread / each (U-statistic).
-        own = (phi**2).sum(axis=(1, 2)) / each
-        square = (each * (made**2).sum(axis=1) - own) / (each - 1)
-        return (weights * (square - 2 * (made * means).sum(axis=1))).sum()
+        return generator(codes, labels, [])
+
+
+def mean_distance(
+    phi: Float[Array, "rows size"],
+    means: Float[Array, "classes size"],
+    weights: Float[Array, " classes"],
+) -> Array:
+    """Weighted squared distances of the rows' class means from given ones, sampling bias removed.
+
+    What does not depend on the rows is left out. Rows come class after class, evenly many of each.
+    """
+    phi = phi.reshape(len(means), -1, phi.shape[1])
+    each = phi.shape[1]
+    made = phi.mean(axis=1)
+    # A mean over `each` draws overstates |mean|^2 by the draws' spread / each (U-statistic).
+    own = (phi**2).sum(axis=(1, 2)) / each
+    square = (each * (made**2).sum(axis=1) - own) / (each - 1)
+    return (weights * (square - 2 * (made * means).sum(axis=1))).sum()
+
+
+def class_means(counts: np.ndarray, sums: np.ndarray) -> tuple[Array, Array]:
+    """Noisy means of each class, and the classes' noisy weights."""
+    weights, size = class_weights(counts)
+    # A class whose noisy count is near nothing has no mean worth dividing by.
+    rows = np.maximum(weights * size, 1.0).reshape(-1, *[1] * (sums.ndim - 1))
+    return jnp.asarray(sums / rows, jnp.float32), jnp.asarray(weights, jnp.float32)
 
 
 def class_weights(counts: np.ndarray) -> tuple[np.ndarray, float]:

@@ -6,6 +6,9 @@ from ._block import margins as margins
 from ._block import norm_relu_pool as norm_relu_pool
 from ._fit import fit as fit
 from ._generator import (
+    GENERATORS as GENERATORS,
+)
+from ._generator import (
     Generator as Generator,
 )
 from ._generator import (

@@ -74,7 +74,7 @@ class Conv(eqx.Module):
 
 
 class TableGenerator(eqx.Module):
-    """Fully connected; a softmax per category, a sigmoid per number and per "missing" slot."""
+    """Fully connected; a softmax per category, a sigmoid per number, pixel and "missing" slot."""
 
     layers: list[Dense]
     norms: list[Norm]
@@ -158,12 +158,14 @@ class ImageGenerator(eqx.Module):
 
 
 Generator = TableGenerator | ImageGenerator
+GENERATORS = ("auto", "dense")
 
 
 def build_generator(schema: Schema, settings: Mapping[str, Any], *, key: PRNGKeyArray) -> Generator:
-    """A fresh generator of the kind that fits the schema."""
-    kind: Callable[..., Generator] = ImageGenerator if schema.image else TableGenerator
+    """A fresh generator of the kind that fits the schema, or of that which the settings name."""
     plain = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in settings.items()}
+    dense = plain.pop("kind", "auto") == "dense" or not schema.image
+    kind: Callable[..., Generator] = TableGenerator if dense else ImageGenerator
     return kind(schema, **plain, key=key)
 
 

@@ -1,0 +1,68 @@
+"""Plain plots as PNG files: points and lines, drawn with Pillow, which is there anyway."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+COLOURS = ("#1f6feb", "#d1242f", "#1a7f37", "#9a6700", "#8250df", "#57606a")
+SIDE, EDGE = 420, 60
+
+
+def scatter(
+    path: Path, panels: Mapping[str, tuple[np.ndarray, np.ndarray]], low: float, high: float
+) -> None:
+    """Panels of points (rows, 2), coloured by their classes, side by side; titles above."""
+    canvas = Image.new("RGB", (SIDE * len(panels), SIDE + 40), "white")
+    draw = ImageDraw.Draw(canvas)
+    for number, (title, (points, classes)) in enumerate(panels.items()):
+        left = number * SIDE
+        draw.text((left + 12, 12), title, fill="black", font_size=16)
+        places = 10 + (points - low) / (high - low) * (SIDE - 20)
+        for (x, y), code in zip(places, classes, strict=True):
+            colour = COLOURS[int(code) % len(COLOURS)]
+            draw.ellipse((left + x, 35 + SIDE - y, left + x + 1.5, 36.5 + SIDE - y), fill=colour)
+        draw.rectangle((left + 8, 38, left + SIDE - 8, SIDE + 36), outline="#c0c4ca")
+    canvas.save(path)
+
+
+def lines(
+    path: Path,
+    at: Sequence[float],
+    curves: Mapping[str, Sequence[float]],
+    *,
+    x: str,
+    y: str,
+    logarithmic: tuple[bool, bool] = (True, False),
+) -> None:
+    """Curves over common places, with axes, on a logarithmic scale where wanted."""
+    width, height = 720, 440
+    canvas = Image.new("RGB", (width, height), "white")
+    draw = ImageDraw.Draw(canvas)
+    every = [v for values in curves.values() for v in values]
+    across = _scale(at, logarithmic[0], EDGE + 20, width - 20)
+    down = _scale(every, logarithmic[1], height - EDGE, 40)
+    draw.line((EDGE + 20, 40, EDGE + 20, height - EDGE, width - 20, height - EDGE), fill="black")
+    for value in at if len(at) < 12 else (at[0], at[len(at) // 2], at[-1]):
+        draw.text((across(value) - 10, height - EDGE + 8), f"{value:g}", fill="black", font_size=12)
+    for value in (min(every), (min(every) + max(every)) / 2, max(every)):
+        draw.text((6, down(value) - 7), f"{value:.3g}", fill="black", font_size=12)
+    draw.text((width // 2, height - 26), x, fill="black", font_size=14)
+    draw.text((6, 8), y, fill="black", font_size=14)
+    for number, (name, values) in enumerate(curves.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        draw.line(
+            [(across(a), down(v)) for a, v in zip(at, values, strict=True)], fill=colour, width=3
+        )
+        draw.text((width - 320, 44 + 18 * number), name, fill=colour, font_size=14)
+    canvas.save(path)
+
+
+def _scale(values: Sequence[float], logarithmic: bool, start: float, end: float):
+    through = (lambda v: math.log(max(v, 1e-12))) if logarithmic else (lambda v: v)
+    low, high = through(min(values)), through(max(values))
+    return lambda v: start + (through(v) - low) / ((high - low) or 1.0) * (end - start)

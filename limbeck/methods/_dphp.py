@@ -1,0 +1,207 @@
+"""DP-HP: differentially private mean embeddings with Hermite features (Vinaroz et al. 2022).
+
+The sum kernel sees every column alone; product kernels see a few columns together, chosen at
+random several times over. All of them are planned at once and calibrated jointly, and every
+measurement is of one class at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .._check import LimbeckError, fraction, positive
+from .._schema import Schema
+from ..features import (
+    Axes,
+    Hermite,
+    HermiteProduct,
+    HermiteSum,
+    Places,
+    draw_product,
+    product_factors,
+    sum_size,
+)
+from ..nets import Generator
+from ..privacy import Charge, Private
+from ._base import Progress, Request, check_values_declared
+from ._embedding import COUNTS, EMBEDDING, AbstractMeanEmbedding, class_means, mean_distance
+from ._kernel import choice
+from ._spreads import SPREADS, Moments, axes_from
+
+KERNELS = ("combined", "sum", "product")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPHP(AbstractMeanEmbedding):
+    """Hermite features of columns and of products of columns, one noisy mean of each per class.
+
+    Privacy:
+        Measures class counts (a row changes one of them by 1), per-class sums of the sum kernel's
+        features (norm 1) and of each product kernel's (norm 1), and where asked for the columns'
+        means and spreads (norm 1). Which columns are multiplied is drawn without looking at
+        rows. Add/remove of one row, discrete Gaussian noise calibrated jointly. Events: one Gaussian each.
+
+    >>> schema = Schema(dataset="d", columns=(Category(name="c", values=("a", "b")),))
+    >>> [r.charge.name for r in DPHP(draws=2).requests(schema)]
+    ['class counts', 'mean embedding', 'product 1', 'product 2']
+    """
+
+    name: ClassVar[str] = "dp-hp"
+    papers: ClassVar[tuple[str, ...]] = (
+        "M. Vinaroz, M.-A. Charusaie, F. Harder, K. Adamczewski, M. Park. Hermite Polynomial "
+        "Features for Private Data Generation. ICML 2022.",
+    )
+    free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"gamma"}
+
+    kernel: str = "combined"
+    """Which kernels are measured: the sum over columns, products of columns, or both (combined)."""
+    order: int = 15
+    """Highest Hermite order of a number in the sum kernel."""
+    product_order: int = 8
+    """The same in products."""
+    product_columns: int = 2
+    """Columns that a product kernel multiplies."""
+    draws: int = 20
+    """Products that are measured, each over columns drawn anew."""
+    gamma: float = 1.0
+    """Weight of the products against the sum kernel, in fitting. Free."""
+    length_scale: float = 0.15
+    """Of the Gaussian kernel along each number, in units of its range; in the sum kernel."""
+    product_length_scale: float = 0.3
+    """The same in products."""
+    product_share: float = 0.4
+    """Share of the budget for all products together; the rest is for the sum kernel."""
+    spread_share: float = 0.0
+    """Share of the budget for the numbers' means and spreads, from which their ranges are then
+    taken; 0: ranges are the declared ones."""
+    centre: float = 0.5
+    """Where in its range a number counts as zero, if means are not measured."""
+    stretch: float = 0.0
+    """Of all axes before Hermite features are taken; 0: as suits order and length scale best."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice(kernel=(self.kernel, KERNELS))
+        positive(length_scale=self.length_scale, product_length_scale=self.product_length_scale)
+        positive(product_columns=self.product_columns, draws=self.draws)
+        fraction(product_share=self.product_share)
+        fraction(all_shares=self.count_share + self.product_share + self.spread_share)
+        for name in ("order", "product_order", "gamma", "spread_share", "stretch"):
+            if getattr(self, name) < 0:
+                raise LimbeckError(f"Expected {name} >= 0, got {getattr(self, name)}.")
+
+    def feature_size(self, schema: Schema) -> tuple[int, float]:
+        return sum_size(Places(schema), self.order), 1.0
+
+    def feature_map(self, schema: Schema, seed: int) -> HermiteSum:
+        """The sum kernel's features, axes as declared."""
+        return self._sum(schema, self._axes(schema, {}))
+
+    def requests(self, schema: Schema) -> list[Request]:
+        check_values_declared(self.name, schema)
+        places, classes = Places(schema), len(schema.classes)
+        counts, embedding = super().requests(schema)
+        asked = [counts]
+        if self.spread_share:
+            size = 2 * places.columns
+            spreads = Charge(name=SPREADS, sensitivity=1.0, coordinates=size)
+            asked.append(Request(charge=spreads, share=self.spread_share))
+        rest = 1 - self.count_share - self.spread_share
+        if self.kernel != "product":
+            share = rest - (self.product_share if self.kernel == "combined" else 0.0)
+            asked.append(Request(charge=embedding.charge, share=share))
+        if self.kernel != "sum":
+            size = classes * math.prod(
+                product_factors(places, self.product_order, self.product_columns)
+            )
+            share = self.product_share if self.kernel == "combined" else rest
+            for name in self._products():
+                charge = Charge(name=name, sensitivity=1.0, coordinates=size)
+                asked.append(Request(charge=charge, share=share / self.draws))
+        return asked
+
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
+        schema, found = private.schema, {COUNTS: private.histogram(COUNTS)}
+        if self.spread_share:
+            found[SPREADS] = private.sum(SPREADS, Moments(Places(schema)), by_label=False)
+        axes = self._axes(schema, found)
+        if self.kernel != "product":
+            found[EMBEDDING] = private.sum(EMBEDDING, self._sum(schema, axes))
+        for name, product in self._drawn(schema, axes, seed).items():
+            found[name] = private.outer(name, product)
+        return found
+
+    def _products(self) -> list[str]:
+        return [] if self.kernel == "sum" else [f"product {n + 1}" for n in range(self.draws)]
+
+    def _axes(self, schema: Schema, measurements: Mapping[str, np.ndarray]) -> Axes:
+        columns = Places(schema).columns
+        if SPREADS in measurements:
+            return axes_from(measurements[SPREADS][0], measurements[COUNTS])
+        return Axes(centre=jnp.full(columns, self.centre), unit=jnp.ones(columns))
+
+    def _sum(self, schema: Schema, axes: Axes) -> HermiteSum:
+        basis = Hermite(order=self.order, length=self.length_scale, stretch=self.stretch)
+        return HermiteSum(basis=basis, places=Places(schema), axes=axes)
+
+    def _drawn(self, schema: Schema, axes: Axes, seed: int) -> dict[str, HermiteProduct]:
+        """The products by the names of their charges, drawn with the public seed."""
+        length = self.product_length_scale
+        basis = Hermite(order=self.product_order, length=length, stretch=self.stretch)
+        places, key = Places(schema), jax.random.fold_in(jax.random.key(seed), 2)
+        return {
+            name: draw_product(
+                basis, places, axes, self.product_columns, key=jax.random.fold_in(key, number)
+            )
+            for number, name in enumerate(self._products())
+        }
+
+    def _target(self, schema: Schema, measurements: Mapping[str, np.ndarray], seed: int) -> Any:
+        axes, counts = self._axes(schema, measurements), measurements[COUNTS]
+        _, weights = class_means(counts, counts)
+        whole = None
+        if self.kernel != "product":
+            whole = class_means(counts, measurements[EMBEDDING])[0], self._sum(schema, axes)
+        products = None
+        drawn = self._drawn(schema, axes, seed)
+        if drawn:
+            means = [class_means(counts, measurements[name])[0] for name in drawn]
+            products = (
+                jnp.stack(means),
+                jax.tree_util.tree_map(lambda *a: jnp.stack(a), *drawn.values()),
+            )
+        return weights, whole, products
+
+    def _loss(self, generator: Generator, key: Array, target: Any) -> Array:
+        """The sum kernel's distance, and gamma times that of one product, another in every step."""
+        weights, whole, products = target
+        row_key, draw_key = jax.random.split(key)
+        rows = self._rows(generator, row_key, len(weights))
+        loss = jnp.float32(0.0)
+        if whole is not None:
+            means, features = whole
+            loss += mean_distance(features(rows), means, weights)
+        if products is not None:
+            at = jax.random.randint(draw_key, (), 0, len(products[0]))
+            means, product = jax.tree_util.tree_map(lambda a: a[at], products)
+            factor = self.gamma if whole is not None else 1.0
+            loss += factor * product_distance(product(rows), means, weights)
+        return loss
+
+
+def product_distance(factors: tuple[Array, Array], means: Array, weights: Array) -> Array:
+    """As `mean_distance`, of rows' outer products, which are never made one by one."""
+    left, right = (part.reshape(len(means), -1, part.shape[1]) for part in factors)
+    each = left.shape[1]
+    made = jnp.einsum("cel,cer->clr", left, right) / each
+    own = ((left**2).sum(axis=2) * (right**2).sum(axis=2)).mean(axis=1)
+    square = (each * (made**2).sum(axis=(1, 2)) - own) / (each - 1)
+    return (weights * (square - 2 * (made * means).sum(axis=(1, 2)))).sum()
