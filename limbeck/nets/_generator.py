@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from .._columns import Category, Image
 from .._schema import Schema
+from ._upsample import upsampled_convolution
 
 
 class Norm(eqx.Module):
@@ -71,6 +72,10 @@ class Conv(eqx.Module):
             jax.lax.conv_general_dilated(x, self.weight, (1, 1), "SAME", dimension_numbers=dims)
             + self.bias
         )
+
+    def enlarged(self, x: Array, size: tuple[int, int]) -> Array:
+        """Of the image enlarged to a size."""
+        return upsampled_convolution(x, self.weight, size) + self.bias
 
 
 class TableGenerator(eqx.Module):
@@ -151,10 +156,9 @@ class ImageGenerator(eqx.Module):
         x = jax.nn.relu(self.norms[0](self.first(x), seen))
         x = jax.nn.relu(self.norms[1](self.second(x), seen))
         x = x.reshape(count, -(-height // 4), -(-width // 4), self.channels[0])
-        x = jax.image.resize(x, (count, -(-height // 2), -(-width // 2), x.shape[3]), "bilinear")
-        x = jax.nn.relu(self.convs[0](x))
-        x = jax.image.resize(x, (count, height, width, x.shape[3]), "bilinear")
-        return jax.nn.sigmoid(self.convs[1](x)).reshape(count, -1)
+        half = -(-height // 2), -(-width // 2)
+        x = jax.nn.relu(self.convs[0].enlarged(x, half))
+        return jax.nn.sigmoid(self.convs[1].enlarged(x, (height, width))).reshape(count, -1)
 
 
 Generator = TableGenerator | ImageGenerator
