@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ._tangent import Pairs

@@ -106,7 +106,7 @@ class DenseTangent(AbstractTangent):
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
-        dense = ((len(l.bias), l.weight.shape[1] + 1) for l in self.layers)
+        dense = ((len(layer.bias), layer.weight.shape[1] + 1) for layer in self.layers)
         return (*dense, (1, self.head.weight.shape[1] + 1))
 
     def outputs(self, row: Float[Array, " slots"]) -> Float[Array, " outputs"]:

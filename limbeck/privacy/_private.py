@@ -207,9 +207,7 @@ class Private:
             As `sum`; the norm that is clipped is that of all blocks together.
         """
         groups, blocks = len(self.schema.classes), factors.blocks
-        charge = self._charge_for(
-            name, groups * sum(a * b for a, b in blocks), "discrete gaussian"
-        )
+        charge = self._charge_for(name, groups * sum(a * b for a, b in blocks), "discrete gaussian")
         bound = charge.sensitivity / self._factor
         grid = OuterBlocks(bound=bound, noise=charge.noise, groups=groups, blocks=blocks)
         size = chunk_rows(sum(a + b for a, b in blocks), self.schema.slots)
@@ -572,7 +570,10 @@ class Private:
         self._asked[name] = self._asked.get(name, 0) + 1
 
     def _answer(
-        self, name: str, charge: Charge, grid: GridSum | OuterSum | OuterBlocks,
+        self,
+        name: str,
+        charge: Charge,
+        grid: GridSum | OuterSum | OuterBlocks,
         measure: Callable[[], np.ndarray],
     ) -> np.ndarray:
         self._count(name, charge)

@@ -18,7 +18,6 @@ ONE, TWO, THREE = jax.random.split(jax.random.key(0), 3)
 MAPS = {
     "one layer": DenseTangent(slots=SLOTS, widths=(6,), outputs=1, key=ONE),
     "two layers": DenseTangent(slots=SLOTS, widths=(7, 4), outputs=1, key=ONE),
-    "three layers": DenseTangent(slots=SLOTS, widths=(5, 6, 4), outputs=1, key=ONE),
     "strip": StripTangent(slots=SLOTS, widths=(5,), side=3, outputs=1, key=ONE),
     "strip and dense": StripTangent(slots=SLOTS, widths=(5, 4), side=1, outputs=1, key=ONE),
 }
@@ -36,7 +35,9 @@ def _by_autodiff(phi: AbstractTangent, rows: jax.Array) -> jax.Array:
         found = eqx.filter_grad(lambda net: net.outputs(row).sum())(phi)
         layers = [found.kernels] if isinstance(found, StripTangent) else list(found.layers)
         layers += [found.dense] if getattr(found, "dense", None) is not None else []
-        beside = [jnp.concatenate([m.weight, m.bias[:, None]], axis=1) for m in [*layers, found.head]]
+        beside = [
+            jnp.concatenate([m.weight, m.bias[:, None]], axis=1) for m in [*layers, found.head]
+        ]
         if isinstance(found, StripTangent):  # the kernels are one block: all weights, all biases
             beside[0] = jnp.concatenate([layers[0].weight.ravel(), layers[0].bias])
         return jnp.concatenate([part.ravel() for part in beside])
@@ -45,9 +46,19 @@ def _by_autodiff(phi: AbstractTangent, rows: jax.Array) -> jax.Array:
     return gradients / jnp.linalg.norm(gradients, axis=1, keepdims=True)
 
 
+@eqx.filter_jit
+def _both(phi: AbstractTangent, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return phi.flat(rows), _by_autodiff(phi, rows)
+
+
+@eqx.filter_jit
+def _flat(phi: AbstractTangent, rows: jax.Array) -> jax.Array:
+    return phi.flat(rows)
+
+
 @each_map
 def test_the_closed_form_is_the_gradient(phi: AbstractTangent) -> None:
-    made, wanted = phi.flat(_rows()), _by_autodiff(phi, _rows())
+    made, wanted = _both(phi, _rows())
     assert made.shape == (ROWS, phi.size)
     assert np.abs(made - wanted).max() < 1e-6
     assert np.allclose(np.linalg.norm(made, axis=1), 1.0, atol=1e-6)
@@ -67,14 +78,14 @@ def test_so_are_mean_embeddings_and_their_gradients(phi: AbstractTangent) -> Non
         return sum(((m - w) ** 2).sum() for m, w in zip(means, wanted, strict=True))
 
     rows = _rows()
-    value, gradient = jax.value_and_grad(by_autodiff)(rows)
-    again, same = jax.value_and_grad(closed)(rows)
+    value, gradient = jax.jit(jax.value_and_grad(by_autodiff))(rows)
+    again, same = jax.jit(jax.value_and_grad(closed))(rows)
     assert abs(value - again) < 1e-5 * value
     assert np.abs(gradient - same).max() < 1e-5 * np.abs(gradient).max()
 
 
 @each_map
-@pytest.mark.parametrize("count", [2, 3, 40], ids=["pairs", "some pairs", "means"])
+@pytest.mark.parametrize("count", [2, 40], ids=["pairs", "means"])
 def test_mismatch_is_the_unbiased_squared_distance(phi: AbstractTangent, count: int) -> None:
     """By Gram matrices (few rows) and by means (many): the same number, and the same gradient."""
     rows = _rows(count)
@@ -86,17 +97,18 @@ def test_mismatch_is_the_unbiased_squared_distance(phi: AbstractTangent, count: 
         pairs = (kernel.sum() - jnp.trace(kernel)) / (count * (count - 1))
         return pairs - 2 * features.mean(axis=0) @ target
 
-    wanted, gradient = jax.value_and_grad(plain)(rows)
-    made, same = jax.value_and_grad(
-        lambda rows: mismatch(phi(rows), split_blocks(target, phi.blocks))
-    )(rows)
+    def by_factors(rows: jax.Array) -> jax.Array:
+        return mismatch(phi(rows), split_blocks(target, phi.blocks))
+
+    wanted, gradient = jax.jit(jax.value_and_grad(plain))(rows)
+    made, same = jax.jit(jax.value_and_grad(by_factors))(rows)
     assert abs(made - wanted) < 1e-5
     assert np.abs(gradient - same).max() < 1e-5 * np.abs(gradient).max() + 1e-7
 
 
 def test_equal_outputs_are_held_once_and_the_kernel_is_the_same() -> None:
     phi = DenseTangent(slots=SLOTS, widths=(6,), outputs=10, key=ONE)
-    made, wanted = phi.flat(_rows()), _by_autodiff(phi, _rows())
+    made, wanted = _both(phi, _rows())
     assert wanted.shape[1] - made.shape[1] == 9 * 7
     assert np.abs(made @ made.T - wanted @ wanted.T).max() < 1e-6
 
@@ -105,13 +117,13 @@ def test_equal_outputs_are_held_once_and_the_kernel_is_the_same() -> None:
 def test_a_row_knows_nothing_of_its_neighbours(phi: AbstractTangent) -> None:
     rows = _rows()
     others = jnp.concatenate([rows[:1], 1 - rows[1:]])
-    assert np.array_equal(phi.flat(rows)[0], phi.flat(others)[0])
+    assert np.array_equal(_flat(phi, rows)[0], _flat(phi, others)[0])
 
 
 @each_map
 def test_strange_rows_keep_the_bound(phi: AbstractTangent) -> None:
     rows = jnp.stack([jnp.zeros(SLOTS), jnp.ones(SLOTS), jnp.eye(SLOTS)[0]])
-    made = phi.flat(rows)
+    made = _flat(phi, rows)
     assert np.isfinite(made).all()
     assert np.linalg.norm(made, axis=1).max() <= 1 + 1e-6
 

@@ -112,9 +112,7 @@ def test_without_noise_they_are_the_plain_sums() -> None:
     wanted = np.stack([each[rows.labels == c].sum(axis=0) for c in range(3)]).reshape(3, 4, 3)
     assert np.allclose(_pairs(data, epsilon=float("inf")), wanted, atol=2e-3)
 
-    both = [
-        (a[:, :, None] * b[:, None, :]).reshape(len(slots), -1) for a, b in Blocks()(slots)
-    ]
+    both = [(a[:, :, None] * b[:, None, :]).reshape(len(slots), -1) for a, b in Blocks()(slots)]
     each = clipped(np.concatenate([np.asarray(b, np.float64) for b in both], axis=1))
     wanted = np.stack([each[rows.labels == c].sum(axis=0) for c in range(3)])
     assert np.allclose(_blocks(data, epsilon=float("inf")), wanted, atol=2e-3)
