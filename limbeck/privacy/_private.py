@@ -577,10 +577,13 @@ class Private:
         measure: Callable[[], np.ndarray],
     ) -> np.ndarray:
         self._count(name, charge)
-        return self._replayed(
-            name,
-            lambda: grid.finalise(measure() * self._data_scale, self._noise.stream(name)),
-        )
+
+        def noisy() -> np.ndarray:
+            total = measure()
+            total *= self._data_scale  # in place: it may be large
+            return grid.finalise(total, self._noise.stream(name))
+
+        return self._replayed(name, noisy)
 
     def _laplace(
         self, name: str, charge: Charge, bins: int, count: Callable[[], np.ndarray]
