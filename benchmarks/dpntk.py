@@ -29,7 +29,7 @@ from jax.flatten_util import ravel_pytree
 
 import limbeck as lk
 from limbeck._recipe import Recipe
-from limbeck.features import Scattering, split_blocks
+from limbeck.features import Scattering, mismatch, split_blocks
 from limbeck.nets import build_generator
 from limbeck.scores import frechet_distance
 
@@ -60,6 +60,7 @@ def speed() -> dict[str, Any]:
     target = means, jnp.full(10, 0.1), features
     weights, rest = eqx.partition(generator, eqx.is_inexact_array)
 
+
     @jax.jit
     def iteration(weights: Any, key: Any, target: Any) -> Any:
         return jax.grad(lambda w: method._loss(eqx.combine(w, rest), key, target))(weights)
@@ -76,22 +77,17 @@ def speed() -> dict[str, Any]:
     # The same loss of some images of one class, its gradient by the images; closed, and in loops.
     some, mean = images[:COMPILED], means[0]
     phi = lambda row: unit(ravel_pytree(gradient(features, row))[0])  # noqa: E731
-    order = ravel_pytree(gradient(features, some[0]))[1]
-    wanted = flat_like(split_blocks(mean, features.blocks), order)
+    blocks = split_blocks(mean, features.blocks)
+    wanted = flat_like(blocks)
 
-    @jax.jit
-    def in_blocks(rows: Any) -> Any:
-        pairs = features(rows)
-        made = [a.T @ b / len(rows) for a, b in pairs]
-        return sum(((m - t) ** 2).sum() for m, t in zip(made, split_blocks(mean, features.blocks)))
-
-    exact = jax.jit(jax.grad(in_blocks))(some)
+    exact = jax.jit(jax.grad(lambda rows: mismatch(features(rows), blocks)))(some)
     row_phi = jax.jit(phi)
     row_back = jax.jit(lambda row, change: jax.vjp(phi, row)[1](change)[0])
 
     def loop(rows: Any, forward: Any, back: Any) -> Any:
         total = sum(forward(row) for row in rows) / len(rows)
-        change = 2 * (total - wanted) / len(rows)
+        # Norms are one, so the mean's square over different rows is its plain one but for a factor.
+        change = 2 * (total * len(rows) / (len(rows) - 1) - wanted) / len(rows)
         return jnp.stack([back(row, change) for row in rows])
 
     compiled, made = timed(lambda: loop(some, row_phi, row_back), times=1)
@@ -119,7 +115,7 @@ def unit(vector: Any) -> Any:
     return vector / jnp.linalg.norm(vector)
 
 
-def flat_like(blocks: list[Any], order: Any) -> Any:
+def flat_like(blocks: list[Any]) -> Any:
     """Blocks, biases beside weights, as the gradient is laid out."""
     return ravel_pytree([(block[:, :-1], block[:, -1]) for block in blocks])[0]
 
@@ -156,7 +152,9 @@ def picture(release: Any, path: Path) -> None:
     from PIL import Image
 
     labels = np.asarray(release.data.labels)
-    lines = [np.concatenate(release.data.images[labels == c][:12], axis=1) for c in np.unique(labels)]
+    lines = [
+        np.concatenate(release.data.images[labels == c][:12], axis=1) for c in np.unique(labels)
+    ]
     Image.fromarray(np.concatenate(lines)).save(path)
 
 
@@ -181,7 +179,10 @@ def table(state: dict[str, Any]) -> str:
         ]
     pictures = [cell for cell in CELLS[1:] if cell in state]
     if pictures:
-        lines += ["| CIFAR-10 at (10, 1e-5) | Frechet, scattering | steps | seconds |", "|---|---|---|---|"]
+        lines += [
+            "| CIFAR-10 at (10, 1e-5) | Frechet, scattering | steps | seconds |",
+            "|---|---|---|---|",
+        ]
         for cell in pictures:
             found = state[cell]
             name = cell.partition("/")[2]
@@ -191,7 +192,9 @@ def table(state: dict[str, Any]) -> str:
             )
         real = state[pictures[0]]["frechet_of_real_training_images"]
         lines += [f"| real training images | {real:.2f} | | |", ""]
-        lines += [f"{ROWS} images on either side; smaller is better; not comparable with Inception's."]
+        lines += [
+            f"{ROWS} images on either side; smaller is better; not comparable with Inception's."
+        ]
     return "\n".join(lines) + "\n"
 
 
