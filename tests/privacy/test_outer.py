@@ -33,7 +33,7 @@ class Blocks:
     blocks, norm_bound = ((3, 2), (1, 4)), BOUND
 
     def __call__(self, rows: jax.Array) -> tuple[tuple[jax.Array, jax.Array], ...]:
-        odd = jnp.where(rows[:, :1] > 0.9, jnp.inf, rows[:, :4])
+        odd = jnp.where(rows[:, :1] > 0.9, jnp.nan, rows[:, :4])
         return (30 * rows[:, :3], rows[:, 2:4]), (1 + rows[:, :1], odd)
 
 
