@@ -91,7 +91,7 @@ def cells() -> Iterator[str]:
     for recipe, data in itertools.product(("dp-hp-images", "dp-merf-images"), IMAGES):
         yield f"{recipe.removesuffix('-images')}@{recipe}/{data}/1/0"
     for width in ("100", "400", "1000"):
-        yield f"dp-ntk+width={width}/mnist/10/0"
+        yield f"dp-ntk+widths=[{width}]/mnist/10/0"
 
 
 def released(method: str, data: str, epsilon: str, seed: int) -> tuple[Any, Any, float]:

@@ -51,6 +51,7 @@ from ._schema import Schema as Schema
 from .methods import DPHP as DPHP
 from .methods import DPKIP as DPKIP
 from .methods import DPMERF as DPMERF
+from .methods import DPNTK as DPNTK
 from .methods import KIP as KIP
 from .methods import METHODS as METHODS
 from .methods import FullMMD as FullMMD

@@ -22,6 +22,9 @@ TINY_HERMITE = {
 }  # fmt: skip
 """The same for DP-HP."""
 
+TINY_TANGENT = {"widths": (5,), "outputs": 3, "steps": 2, "batch": 12, "hidden": (6,), "code": 3}
+"""The same for tangent features."""
+
 TINY_SET = {
     "per_class": 2, "clusters": 2, "networks": 2, "network_width": 4, "features": 24,
     "teacher_steps": 2, "steps": 2,

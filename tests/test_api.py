@@ -15,7 +15,8 @@ PUBLIC = {
     "Dataset", "read", "draft_schema",
     "redistil", "evaluate", "Scores",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify",
-    "DPHP", "DPKIP", "DPMERF", "FullMMD", "KIP", "Marginals", "MeasureOnce", "METHODS", "datasets",
+    "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "KIP", "Marginals", "MeasureOnce", "METHODS",
+    "datasets",
 }  # fmt: skip
 
 

@@ -1,5 +1,8 @@
 """Feature maps: x -> phi(x), one row at a time, each with a bound on its norm."""
 
+from ._blockmeans import mean_blocks as mean_blocks
+from ._blockmeans import mismatch as mismatch
+from ._blockmeans import split_blocks as split_blocks
 from ._cells import Cells as Cells
 from ._cells import group_cells as group_cells
 from ._cells import most_cells as most_cells
@@ -33,3 +36,5 @@ from ._regression import with_ridge as with_ridge
 from ._scattering import Scattering as Scattering
 from ._support import Support as Support
 from ._support import gaussian_support as gaussian_support
+from ._tangent import DenseTangent as DenseTangent
+from ._tangent import StripTangent as StripTangent

@@ -16,6 +16,7 @@ from ._base import (
 from ._dphp import DPHP as DPHP
 from ._dpkip import DPKIP as DPKIP
 from ._dpmerf import DPMERF as DPMERF
+from ._dpntk import DPNTK as DPNTK
 from ._fullmmd import FullMMD as FullMMD
 from ._kip import KIP as KIP
 from ._marginals import Marginals as Marginals
@@ -27,7 +28,8 @@ from ._source import Generated as Generated
 from ._source import Source as Source
 
 METHODS: dict[str, type[AbstractMethod]] = {
-    method.name: method for method in (Marginals, MeasureOnce, DPMERF, DPHP, DPKIP, KIP, FullMMD)
+    method.name: method
+    for method in (Marginals, MeasureOnce, DPMERF, DPHP, DPNTK, DPKIP, KIP, FullMMD)
 }
 
 

@@ -48,7 +48,8 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
     hidden: tuple[int, ...] = (200, 200)
     """Widths of the generator's dense layers."""
     generator: str = "auto"
-    """What makes rows: as suits the data (auto), or dense layers alone (dense)."""
+    """What makes rows: as suits the data (auto), dense layers alone (dense), or for colour images
+    residual blocks, whose channels begin with the first hidden width (residual)."""
 
     def __post_init__(self) -> None:
         fraction(count_share=self.count_share)

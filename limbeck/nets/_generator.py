@@ -14,63 +14,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Int, PRNGKeyArray
 
 from .._columns import Category, Image
 from .._schema import Schema
-
-
-class Norm(eqx.Module):
-    """Batch normalisation over all axes but the last; frozen once statistics are set."""
-
-    scale: Float[Array, " width"]
-    offset: Float[Array, " width"]
-    statistics: Float[Array, "2 width"]
-
-    def __init__(self, width: int) -> None:
-        self.scale, self.offset = jnp.ones(width), jnp.zeros(width)
-        self.statistics = jnp.stack([jnp.zeros(width), jnp.ones(width)])
-
-    def __call__(self, x: Array, seen: list[Array] | None) -> Array:
-        """Normalise with the batch's statistics, appended to `seen`; or, if None, the frozen ones."""
-        if seen is None:
-            mean, variance = self.statistics
-        else:
-            axes = tuple(range(x.ndim - 1))
-            mean, variance = x.mean(axes), x.var(axes)
-            seen.append(jnp.stack([mean, variance]))
-        return self.scale * (x - mean) * jax.lax.rsqrt(variance + 1e-5) + self.offset
-
-
-class Dense(eqx.Module):
-    weight: Float[Array, "inputs outputs"]
-    bias: Float[Array, " outputs"]
-
-    def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray) -> None:
-        self.weight = jax.random.normal(key, (inputs, outputs)) * jnp.sqrt(2.0 / inputs)
-        self.bias = jnp.zeros(outputs)
-
-    def __call__(self, x: Array) -> Array:
-        return x @ self.weight + self.bias
-
-
-class Conv(eqx.Module):
-    """Convolution, channels last, same size."""
-
-    weight: Float[Array, "side side inputs outputs"]
-    bias: Float[Array, " outputs"]
-
-    def __init__(self, side: int, inputs: int, outputs: int, *, key: PRNGKeyArray) -> None:
-        deviation = jnp.sqrt(2.0 / (side * side * inputs))
-        self.weight = jax.random.normal(key, (side, side, inputs, outputs)) * deviation
-        self.bias = jnp.zeros(outputs)
-
-    def __call__(self, x: Array) -> Array:
-        dims = ("NHWC", "HWIO", "NHWC")
-        return (
-            jax.lax.conv_general_dilated(x, self.weight, (1, 1), "SAME", dimension_numbers=dims)
-            + self.bias
-        )
+from ._layers import Conv, Dense, Norm
+from ._residual import ResidualGenerator
 
 
 class TableGenerator(eqx.Module):
@@ -151,26 +100,31 @@ class ImageGenerator(eqx.Module):
         x = jax.nn.relu(self.norms[0](self.first(x), seen))
         x = jax.nn.relu(self.norms[1](self.second(x), seen))
         x = x.reshape(count, -(-height // 4), -(-width // 4), self.channels[0])
-        x = jax.image.resize(x, (count, -(-height // 2), -(-width // 2), x.shape[3]), "bilinear")
-        x = jax.nn.relu(self.convs[0](x))
-        x = jax.image.resize(x, (count, height, width, x.shape[3]), "bilinear")
-        return jax.nn.sigmoid(self.convs[1](x)).reshape(count, -1)
+        half = -(-height // 2), -(-width // 2)
+        x = jax.nn.relu(self.convs[0].enlarged(x, half))
+        return jax.nn.sigmoid(self.convs[1].enlarged(x, (height, width))).reshape(count, -1)
 
 
-Generator = TableGenerator | ImageGenerator
-GENERATORS = ("auto", "dense")
+Generator = TableGenerator | ImageGenerator | ResidualGenerator
+GENERATORS = ("auto", "dense", "residual")
 
 
 def build_generator(schema: Schema, settings: Mapping[str, Any], *, key: PRNGKeyArray) -> Generator:
     """A fresh generator of the kind that fits the schema, or of that which the settings name."""
     plain = {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in settings.items()}
-    dense = plain.pop("kind", "auto") == "dense" or not schema.image
-    kind: Callable[..., Generator] = TableGenerator if dense else ImageGenerator
+    named = plain.pop("kind", "auto")
+    kind: Callable[..., Generator] = ImageGenerator
+    if named == "dense" or not schema.image:
+        kind = TableGenerator
+    elif named == "residual":
+        kind = ResidualGenerator
     return kind(schema, **plain, key=key)
 
 
 def settle(generator: Generator, labels: Int[Array, " rows"], *, key: PRNGKeyArray) -> Generator:
     """Fix the normalisation statistics at those of a large batch."""
+    if isinstance(generator, ResidualGenerator):
+        labels = labels[: generator.most_rows]
     codes = jax.random.normal(key, (len(labels), generator.code))
     seen = _statistics(generator, codes, labels)
     fixed = [
@@ -195,7 +149,7 @@ def _generate(generator: Generator, codes: Array, labels: Array) -> Array:
 def generate(generator: Generator, codes: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Slots for many codes, in blocks of one shape."""
     rows = len(codes)
-    size = min(4096, 1 << (rows - 1).bit_length())
+    size = min(_most_rows(generator), 1 << (rows - 1).bit_length())
     missing = -rows % size
     codes, labels = np.pad(codes, [(0, missing), (0, 0)]), np.pad(labels, (0, missing))
     blocks = [
@@ -207,6 +161,11 @@ def generate(generator: Generator, codes: np.ndarray, labels: np.ndarray) -> np.
         for at in range(0, rows, size)
     ]
     return np.concatenate(blocks)[:rows]
+
+
+def _most_rows(generator: Generator) -> int:
+    """How many rows at once fit into memory comfortably."""
+    return generator.most_rows if isinstance(generator, ResidualGenerator) else 4096
 
 
 def arrays_of(generator: Generator) -> dict[str, np.ndarray]:

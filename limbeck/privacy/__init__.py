@@ -31,6 +31,7 @@ from ._ledger import new_run as new_run
 from ._noise import Noise as Noise
 from ._noise import Stream as Stream
 from ._private import OTHER as OTHER
+from ._private import BlockFactors as BlockFactors
 from ._private import Factors as Factors
 from ._private import FeatureMap as FeatureMap
 from ._private import GroupedFeatures as GroupedFeatures

@@ -10,6 +10,7 @@ coordinate to each of two neighbours, which the clip leaves room for.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,3 +109,84 @@ class OuterSum:
         if self.noise > 0:
             steps += discrete_gaussian(stream, steps.size).reshape(steps.shape)
         return steps * self.grid
+
+
+@dataclass(frozen=True, kw_only=True)
+class OuterBlocks:
+    """A sum of contributions that are several outer products side by side, bounded together.
+
+    A contribution's squared norm is the sum of its blocks', so the left factors are scaled to norm
+    1 one by one, and the right ones clipped all together. That is one outer product of the tallest
+    left factor and all right ones, as far as norms go, so its limit holds here too.
+
+    Args:
+        bound: Largest norm of one row's contribution.
+        noise: Standard deviation of the noise to be added; 0 for none.
+        groups: Number of groups (classes); a row belongs to one, or with -1 to none.
+        blocks: Sizes of the two factors of each block.
+    """
+
+    bound: float
+    noise: float
+    groups: int
+    blocks: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(left * right for left, right in self.blocks)
+
+    @property
+    def _whole(self) -> OuterSum:
+        tallest, together = max(a for a, _ in self.blocks), sum(b for _, b in self.blocks)
+        return OuterSum(
+            bound=self.bound, noise=self.noise, groups=self.groups, left=tallest, right=together
+        )
+
+    def zero(self) -> np.ndarray:
+        return np.zeros((self.groups, self.size), np.int64)
+
+    def round(
+        self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Left factors of norm 1 and right ones clipped together, in whole steps."""
+        found = tuple((left.shape[1], right.shape[1]) for left, right in pairs)
+        if found != self.blocks:
+            raise RuntimeError(f"factors of {found}, planned {self.blocks}")
+        whole, lefts, rights = self._whole, [], []
+        for left, right in pairs:
+            rounded, norms = whole.round_left(left)
+            lefts.append(rounded)
+            with np.errstate(over="ignore", invalid="ignore"):
+                rights.append(right.astype(np.float64) * norms[:, None])
+        ones = np.ones(len(rights[0]))
+        clipped = whole.round_right(np.concatenate(rights, axis=1), ones)
+        return lefts, np.split(clipped, np.cumsum([b for _, b in self.blocks])[:-1], axis=1)
+
+    def add(
+        self,
+        total: np.ndarray,
+        lefts: Sequence[np.ndarray],
+        rights: Sequence[np.ndarray],
+        groups: np.ndarray,
+    ) -> None:
+        """Add some rounded rows to a total, in place: totals may be large."""
+        if len(groups) > CHUNK:
+            raise RuntimeError(f"more than {CHUNK} rows at once would not sum exactly")
+        for group in range(self.groups):
+            member = groups == group if self.groups > 1 else groups >= 0
+            start = 0
+            for left, right in zip(lefts, rights, strict=True):
+                part = left[member].T.astype(np.float64) @ right[member]
+                total[group, start : start + part.size] += part.astype(np.int64).ravel()
+                start += part.size
+
+    def finalise(self, total: np.ndarray, stream: Stream) -> np.ndarray:
+        """The noisy sum in real units, (groups, size)."""
+        grid = self._whole.grid
+        out = np.empty(total.shape)
+        for row, made in zip(total, out, strict=True):
+            np.rint(row * (self.bound / UNIT**2 / grid), out=made)
+            if self.noise > 0:
+                made += discrete_gaussian(stream, len(row))  # whole numbers below 2^53: exact
+            made *= grid
+        return out

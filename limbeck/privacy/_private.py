@@ -28,7 +28,7 @@ from ._budget import Budget
 from ._discrete import discrete_laplace
 from ._job import Job
 from ._noise import Noise
-from ._outer import UNIT, OuterSum
+from ._outer import UNIT, OuterBlocks, OuterSum
 from ._sampling import PoissonBatches
 from ._sum import GridSum, clip_rows
 
@@ -82,6 +82,20 @@ class Factors(Protocol):
 
     def __call__(self, rows: Any) -> tuple[Any, Any]:
         """Slots (rows, slots) to factors (rows, left) and (rows, right)."""
+
+
+class BlockFactors(Protocol):
+    """Features that are several outer products side by side, given by their factors."""
+
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """Sizes of the left and the right factor of each block."""
+
+    @property
+    def norm_bound(self) -> float: ...
+
+    def __call__(self, rows: Any) -> tuple[tuple[Any, Any], ...]:
+        """Slots (rows, slots) to factors (rows, left) and (rows, right) of each block."""
 
 
 class RowGradients(Protocol):
@@ -182,6 +196,31 @@ class Private:
                 rounded, norms = grid.round_left(left)
                 member = chunk.labels if by_label else np.zeros_like(chunk.labels)
                 total += grid.accumulate(rounded, grid.round_right(right, norms), member)
+            return total
+
+        return self._answer(name, charge, grid, measure)
+
+    def outer_blocks(self, name: str, factors: BlockFactors) -> np.ndarray:
+        """Noisy sum of features made of several outer products, per class: (classes, size).
+
+        Privacy:
+            As `sum`; the norm that is clipped is that of all blocks together.
+        """
+        groups, blocks = len(self.schema.classes), factors.blocks
+        charge = self._charge_for(name, groups * sum(a * b for a, b in blocks), "discrete gaussian")
+        bound = charge.sensitivity / self._factor
+        grid = OuterBlocks(bound=bound, noise=charge.noise, groups=groups, blocks=blocks)
+        size = chunk_rows(sum(a + b for a, b in blocks), self.schema.slots)
+
+        def measure() -> np.ndarray:
+            total = grid.zero()
+            for chunk in self._chunks(name, size):
+                slots = _padded(self.schema.expand(chunk.cells), size)
+                pairs = [
+                    (np.asarray(a)[: len(chunk)], np.asarray(b)[: len(chunk)])
+                    for a, b in _evaluate(factors, slots)
+                ]
+                grid.add(total, *grid.round(pairs), chunk.labels)
             return total
 
         return self._answer(name, charge, grid, measure)
@@ -531,13 +570,20 @@ class Private:
         self._asked[name] = self._asked.get(name, 0) + 1
 
     def _answer(
-        self, name: str, charge: Charge, grid: GridSum | OuterSum, measure: Callable[[], np.ndarray]
+        self,
+        name: str,
+        charge: Charge,
+        grid: GridSum | OuterSum | OuterBlocks,
+        measure: Callable[[], np.ndarray],
     ) -> np.ndarray:
         self._count(name, charge)
-        return self._replayed(
-            name,
-            lambda: grid.finalise(measure() * self._data_scale, self._noise.stream(name)),
-        )
+
+        def noisy() -> np.ndarray:
+            total = measure()
+            total *= self._data_scale  # in place: it may be large
+            return grid.finalise(total, self._noise.stream(name))
+
+        return self._replayed(name, noisy)
 
     def _laplace(
         self, name: str, charge: Charge, bins: int, count: Callable[[], np.ndarray]

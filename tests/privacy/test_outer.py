@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import limbeck as lk
 from limbeck.features import Fourier
 from limbeck.privacy import Charge, Noise, Private
-from limbeck.privacy._outer import UNIT, OuterSum
+from limbeck.privacy._outer import UNIT, OuterBlocks, OuterSum
 
 BOUND = 0.7
 
@@ -25,6 +25,16 @@ class Pairs:
 
     def __call__(self, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
         return 30 * rows[:, :4], jnp.where(rows[:, :1] > 0.9, jnp.nan, 5 * rows[:, 2:5] + 1)
+
+
+class Blocks:
+    """Two outer products side by side, beyond the bound together; for some rows not finite."""
+
+    blocks, norm_bound = ((3, 2), (1, 4)), BOUND
+
+    def __call__(self, rows: jax.Array) -> tuple[tuple[jax.Array, jax.Array], ...]:
+        odd = jnp.where(rows[:, :1] > 0.9, jnp.nan, rows[:, :4])
+        return (30 * rows[:, :3], rows[:, 2:4]), (1 + rows[:, :1], odd)
 
 
 class Clusters:
@@ -41,6 +51,11 @@ def _softmax(weights: jax.Array, phi: jax.Array, label: jax.Array) -> jax.Array:
 def _pairs(data: lk.Dataset, **kind: object) -> np.ndarray:
     charge = Charge(name="pairs", sensitivity=BOUND, coordinates=36)
     return ask(data, charge, **kind).outer("pairs", Pairs())
+
+
+def _blocks(data: lk.Dataset, **kind: object) -> np.ndarray:
+    charge = Charge(name="blocks", sensitivity=BOUND, coordinates=30)
+    return ask(data, charge, **kind).outer_blocks("blocks", Blocks())
 
 
 def _clusters(data: lk.Dataset, **kind: object) -> np.ndarray:
@@ -62,7 +77,7 @@ def _features() -> Fourier:
     return Fourier(slots=slots, size=8, length_scales=(1.0,), key=jax.random.key(0))
 
 
-@pytest.mark.parametrize("question", [_pairs, _clusters, _head])
+@pytest.mark.parametrize("question", [_pairs, _blocks, _clusters, _head])
 def test_no_neighbour_moves_an_answer_beyond_its_sensitivity(question: object) -> None:
     schema, rows = table_schema(), table_rows(25, seed=3)
     rows.loc[0, "income"] = 1e12
@@ -97,6 +112,11 @@ def test_without_noise_they_are_the_plain_sums() -> None:
     wanted = np.stack([each[rows.labels == c].sum(axis=0) for c in range(3)]).reshape(3, 4, 3)
     assert np.allclose(_pairs(data, epsilon=float("inf")), wanted, atol=2e-3)
 
+    both = [(a[:, :, None] * b[:, None, :]).reshape(len(slots), -1) for a, b in Blocks()(slots)]
+    each = clipped(np.concatenate([np.asarray(b, np.float64) for b in both], axis=1))
+    wanted = np.stack([each[rows.labels == c].sum(axis=0) for c in range(3)])
+    assert np.allclose(_blocks(data, epsilon=float("inf")), wanted, atol=2e-3)
+
     phi, group = Clusters()(slots, jnp.asarray(rows.labels))
     each = clipped(np.asarray(phi, np.float64))
     wanted = np.stack([each[np.asarray(group) == g].sum(axis=0) for g in range(5)])
@@ -125,6 +145,31 @@ def test_any_contribution_stays_within_the_bound(
     # Exactly, in whole numbers, and with room for rounding to the grid.
     exact = float(np.sqrt((total.astype(object) ** 2).sum())) * bound / UNIT**2
     assert exact + grid.grid * np.sqrt(12) <= bound * (1 + 1e-12)
+
+
+@given(
+    st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), min_size=10, max_size=10),
+    st.floats(min_value=1e-3, max_value=1e3),
+    st.floats(min_value=1e-2, max_value=1e4),
+)
+@settings(max_examples=80, deadline=None)
+def test_blocks_together_stay_within_the_bound(
+    values: list[float], bound: float, noise: float
+) -> None:
+    sizes = ((3, 2), (1, 4))
+    grid = OuterBlocks(bound=bound, noise=noise * bound, groups=1, blocks=sizes)
+    numbers = np.asarray([values], np.float32)
+    parts = np.split(numbers, [3, 5, 6], axis=1)
+    total = grid.zero()
+    grid.add(total, *grid.round([(parts[0], parts[1]), (parts[2], parts[3])]), np.zeros(1, int))
+    exact = float(np.sqrt((total.astype(object) ** 2).sum())) * bound / UNIT**2
+    assert exact + grid._whole.grid * np.sqrt(grid.size) <= bound * (1 + 1e-12)
+
+
+def test_factors_of_other_sizes_than_planned_are_refused() -> None:
+    grid = OuterBlocks(bound=1.0, noise=1.0, groups=1, blocks=((2, 3),))
+    with pytest.raises(RuntimeError, match="planned"):
+        grid.round([(np.ones((1, 3)), np.ones((1, 2)))])
 
 
 def test_a_head_is_asked_as_often_as_charged_and_resumes_nothing_else() -> None:

@@ -1,0 +1,137 @@
+"""DP-NTK: differentially private neural tangent kernels for data generation (Yang et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .._check import LimbeckError, positive
+from .._schema import Schema
+from ..features import DenseTangent, StripTangent, mismatch, split_blocks
+from ..nets import Generator
+from ..privacy import Private
+from ._base import Product, Progress
+from ._embedding import COUNTS, EMBEDDING, AbstractMeanEmbedding
+from ._kernel import choice
+
+NETWORKS = ("dense", "strip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPNTK(AbstractMeanEmbedding):
+    """Tangent features of a random network, one noisy mean embedding per class.
+
+    Privacy:
+        Measures class counts (a row changes one of them by 1) and per-class sums of features of
+        norm 1, under add/remove of one row, with discrete Gaussian noise calibrated jointly.
+        Events: two Gaussians.
+
+    >>> from limbeck import Category
+    >>> schema = Schema(dataset="d", columns=(Category(name="c", values=("a", "b")),))
+    >>> DPNTK(widths=(10,)).requests(schema)[1].charge.coordinates  # 10 x (2 + 1), and 10 + 1
+    41
+    """
+
+    name: ClassVar[str] = "dp-ntk"
+    papers: ClassVar[tuple[str, ...]] = (
+        "Y. Yang, K. Adamczewski, X. Li, D. J. Sutherland, M. Park. Differentially Private Neural "
+        "Tangent Kernels (DP-NTK) for Privacy-Preserving Data Generation. JAIR 2024.",
+    )
+    free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"denoise"}
+
+    network: str = "dense"
+    """Whose tangent features: "dense", fully connected; or "strip", convolution along a table."""
+    widths: tuple[int, ...] = (800,)
+    """Widths of its hidden layers; a strip's channels, then its dense layer's width."""
+    side: int = 1
+    """Slots that a strip's kernel spans."""
+    outputs: int = 10
+    """Outputs that are summed: the more, the more the last layer counts."""
+    denoise: bool = True
+    """Whether directions of the embedding that noise alone would show are taken out before fitting."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(side=self.side, outputs=self.outputs, widths=len(self.widths))
+        positive(**{f"widths[{i}]": w for i, w in enumerate(self.widths)})
+        choice(network=(self.network, NETWORKS))
+
+    def feature_size(self, schema: Schema) -> tuple[int, float]:
+        made = jax.eval_shape(lambda: self._drawn(schema, jax.random.key(0)))
+        return made.size, 1.0
+
+    def feature_map(self, schema: Schema, seed: int) -> DenseTangent | StripTangent:  # type: ignore[override]
+        return self._drawn(schema, jax.random.fold_in(jax.random.key(seed), 1))
+
+    def _drawn(self, schema: Schema, key: Array) -> DenseTangent | StripTangent:
+        shape: dict[str, Any] = {"slots": schema.slots, "widths": self.widths, "key": key}
+        if self.network == "dense":
+            return DenseTangent(**shape, outputs=self.outputs)
+        if schema.image:
+            raise LimbeckError("The network 'strip' is for tables; images want 'dense'.")
+        return StripTangent(**shape, outputs=self.outputs, side=self.side)
+
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
+        counts = private.histogram(COUNTS)
+        features = self.feature_map(private.schema, seed)
+        return {COUNTS: counts, EMBEDDING: private.outer_blocks(EMBEDDING, features)}
+
+    def distil(
+        self,
+        schema: Schema,
+        measurements: Mapping[str, np.ndarray],
+        noise: Mapping[str, float],
+        *,
+        seed: int,
+        progress: Progress,
+    ) -> Product:
+        known = dict(measurements)
+        if self.denoise:
+            blocks = self.feature_map(schema, seed).blocks
+            known[EMBEDDING] = denoised(known[EMBEDDING], blocks, noise[EMBEDDING])
+        made = super().distil(schema, known, noise, seed=seed, progress=progress)
+        return replace(made, measurements=measurements)
+
+    def _loss(self, generator: Generator, key: Array, target: Any) -> Array:
+        means, weights, features = target
+        rows = self._rows(generator, key, len(weights))
+        pairs, each = features(rows), len(rows) // len(weights)
+        loss = jnp.float32(0.0)
+        # A class at a time: products of matrices, which are quick, rather than of stacks of them.
+        for number, weight in enumerate(weights):
+            at = slice(number * each, (number + 1) * each)
+            own = tuple((a[at], b[at]) for a, b in pairs)
+            loss += weight * mismatch(own, split_blocks(means[number], features.blocks))
+        return loss
+
+
+def denoised(sums: np.ndarray, blocks: Sequence[tuple[int, int]], noise: float) -> np.ndarray:
+    """Noisy sums (classes, size) whose blocks' singular values are freed of what noise adds to them."""
+    clean = [
+        np.stack([_shrunk(matrix, noise) for matrix in block]).reshape(len(sums), -1)
+        for block in split_blocks(sums, blocks)
+    ]
+    return np.concatenate(clean, axis=1)
+
+
+def _shrunk(matrix: np.ndarray, noise: float) -> np.ndarray:
+    """The matrix without the noise in its singular values (Gavish and Donoho 2017, Frobenius loss).
+
+    Noise of deviation s in an m x n matrix has singular values up to s (sqrt m + sqrt n). What lies
+    below is left out; what lies above is shortened by what noise adds to it.
+    """
+    rows, columns = matrix.shape
+    if noise == 0 or min(rows, columns) == 1:
+        return matrix
+    u, values, v = np.linalg.svd(matrix.astype(np.float32), full_matrices=False)
+    unit = values / (noise * np.sqrt(max(rows, columns)))
+    ratio = min(rows, columns) / max(rows, columns)
+    inside = np.maximum((unit**2 - ratio - 1) ** 2 - 4 * ratio, 0.0)
+    kept = np.where(unit > 1 + np.sqrt(ratio), np.sqrt(inside) / np.maximum(unit, 1e-12), 0.0)
+    return (u * (kept * noise * np.sqrt(max(rows, columns)))) @ v

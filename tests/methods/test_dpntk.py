@@ -1,0 +1,76 @@
+"""DP-NTK: what differs from the other mean embeddings."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import TINY_TANGENT, image_rows, image_schema, table_schema
+
+import limbeck as lk
+from limbeck._recipe import Recipe
+from limbeck.methods._dpntk import denoised
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("dp-ntk*.toml"))
+
+
+def test_denoising_takes_out_noise_and_keeps_what_stands_out_of_it() -> None:
+    rng = np.random.default_rng(0)
+    blocks, noise = ((40, 30), (1, 5)), 0.1
+    strong = 3 * rng.standard_normal((2, 40, 2)) @ rng.standard_normal((2, 2, 30))
+    clean = np.concatenate([strong.reshape(2, -1), rng.standard_normal((2, 5))], axis=1)
+    noisy = clean + noise * rng.standard_normal(clean.shape)
+    made = denoised(noisy, blocks, noise)
+    assert np.linalg.norm(made - clean) < 0.4 * np.linalg.norm(noisy - clean)
+    assert np.array_equal(made[:, -5:], noisy[:, -5:])  # a vector has no spectrum
+    nothing = denoised(noise * rng.standard_normal(clean.shape), blocks, noise)
+    assert np.abs(nothing[:, :-5]).max() < 0.1 * noise
+    assert np.array_equal(denoised(clean, blocks, 0.0), clean)
+
+
+def test_a_generator_learns_two_classes_apart() -> None:
+    """One class bright above, one below; the third has no rows at all."""
+    images, labels = image_rows(60)
+    images[:] = 20
+    for image, label in zip(images, labels, strict=True):
+        half = slice(0, 4) if label else slice(4, 8)
+        image[half] = 230
+    method = lk.DPNTK(widths=(20,), steps=60, batch=24, hidden=(12,), code=2, learning_rate=0.05)
+    data = lk.read((images, labels), image_schema())
+    release = lk.distill(data, method, lk.Budget(float("inf")), seed=0, non_private=True, rows=60)
+    made, kinds = release.data.images[..., 0].astype(float), np.asarray(release.data.labels)
+    above, below = made[:, :4].mean(axis=(1, 2)), made[:, 4:].mean(axis=(1, 2))
+    right = (above > below) == (kinds.astype(int) == 1)
+    assert right.mean() > 0.9
+
+
+def test_pictures_without_labels_are_one_class() -> None:
+    schema = lk.Schema(dataset="faces", rows=60, columns=(lk.Image(height=8, width=8, channels=3),))
+    images = np.random.default_rng(0).integers(0, 256, (60, 8, 8, 3)).astype(np.uint8)
+    settings = TINY_TANGENT | {"widths": (5, 4)}
+    release = lk.distill(lk.read((images, None), schema), lk.DPNTK(**settings), lk.Budget(1.0), seed=0)
+    assert release.data.images.shape == (60, 8, 8, 3)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(lk.LimbeckError, match="network to be one of dense, strip"):
+        lk.DPNTK(network="deep")
+    with pytest.raises(lk.LimbeckError, match="widths"):
+        lk.DPNTK(widths=(5, 0))
+    with pytest.raises(lk.LimbeckError, match="for tables"):
+        lk.DPNTK(network="strip").requests(image_schema())
+    wide = lk.DPNTK(network="strip", side=100)
+    with pytest.raises(lk.LimbeckError, match="side"):
+        wide.requests(table_schema())
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda p: p.stem)
+def test_recipes_are_methods_for_their_data(path: Path) -> None:
+    for variant in tomllib.loads(path.read_text())["variants"]:
+        method = Recipe.load(f"{path}#{variant}").method
+        assert isinstance(method, lk.DPNTK)
+        if variant in lk.datasets.names():
+            charges = method.requests(lk.datasets.schema(variant))
+            assert charges[1].charge.coordinates > 1000
