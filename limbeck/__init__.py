@@ -50,6 +50,7 @@ from ._schema import Lifetime as Lifetime
 from ._schema import Schema as Schema
 from .methods import DPKIP as DPKIP
 from .methods import DPMERF as DPMERF
+from .methods import GPATE as GPATE
 from .methods import KIP as KIP
 from .methods import METHODS as METHODS
 from .methods import Marginals as Marginals

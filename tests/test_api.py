@@ -15,7 +15,7 @@ PUBLIC = {
     "Dataset", "read", "draft_schema",
     "redistil", "evaluate", "Scores",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify",
-    "DPKIP", "DPMERF", "KIP", "Marginals", "MeasureOnce", "METHODS", "datasets",
+    "DPKIP", "DPMERF", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS", "datasets",
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from ._base import (
 )
 from ._dpkip import DPKIP as DPKIP
 from ._dpmerf import DPMERF as DPMERF
+from ._gpate import GPATE as GPATE
 from ._kip import KIP as KIP
 from ._marginals import Marginals as Marginals
 from ._measureonce import MeasureOnce as MeasureOnce
@@ -25,7 +26,7 @@ from ._source import Generated as Generated
 from ._source import Source as Source
 
 METHODS: dict[str, type[AbstractMethod]] = {
-    method.name: method for method in (Marginals, MeasureOnce, DPMERF, DPKIP, KIP)
+    method.name: method for method in (Marginals, MeasureOnce, DPMERF, DPKIP, GPATE, KIP)
 }
 
 
