@@ -57,6 +57,7 @@ class Critic:
         batch: Rows it sees at a time.
         turns: Looks at rows before an answer.
         learning_rate: Of its Adam.
+        decay: Part of the weights that is forgotten in a step.
         momentum: Of its Adam.
     """
 
@@ -69,6 +70,7 @@ class Critic:
     batch: int
     turns: int
     learning_rate: float
+    decay: float = 0.0
     momentum: float = 0.5
 
     @property
@@ -103,7 +105,8 @@ class Critic:
 
         gradient = jax.grad(loss)(state.weights)
         change, moments = self._optimiser.update(gradient, state.moments)
-        return State(optax.apply_updates(state.weights, change), moments)
+        kept = jax.tree_util.tree_map(lambda w: (1 - self.decay) * w, state.weights)
+        return State(optax.apply_updates(kept, change), moments)
 
     def answer(self, state: State, question: Question) -> Array:
         """Where each row in question should go to look more real, in the aggregator's form."""

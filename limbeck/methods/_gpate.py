@@ -63,9 +63,9 @@ class GPATE(AbstractMethod):
 
     teachers: int = 4000
     """Number of teachers, and of shards."""
-    updates: int = 300
+    updates: int = 100
     """Of the generator; each is one question to all teachers. More of them: more noise in each."""
-    points: int = 30
+    points: int = 50
     """Generated rows that a question is about."""
     aggregation: str = "sum"
     """What teachers answer with: sum (directions) or histogram (votes, whole histograms), limbeck's
@@ -84,22 +84,24 @@ class GPATE(AbstractMethod):
     """Rows of its shard that a teacher sees at a time."""
     teacher_steps: int = 1
     """Steps of a teacher in an update."""
-    teacher_rate: float = 1e-3
+    teacher_rate: float = 1e-2
     """Learning rate of the teachers."""
-    view: str = "rows"
+    teacher_decay: float = 0.0
+    """Part of its weights that a teacher forgets in a step: it then judges the generator of today."""
+    view: str = "features"
     """What teachers see: rows, or limbeck's own: features, public random ones of each row (for images
     those of small convolutional networks, for tables sines and cosines)."""
     networks: int = 2
     """Random networks of the view, for images."""
-    network_width: int = 32
+    network_width: int = 16
     """Filters in each of their layers."""
     features: int = 500
     """Random features of the view, for tables."""
     network: str = "per-class"
     """The teachers' network: per-class (dense, a logit per class) or published (label beside each
     layer, batch normalisation, for images a convolution)."""
-    teacher_hidden: tuple[int, ...] = (32,)
-    """Widths of its hidden layers."""
+    teacher_hidden: tuple[int, ...] = ()
+    """Widths of its hidden layers; none: linear, and then a question is about classes, not rows."""
     filters: int = 0
     """Of the published network's convolution."""
     same_start: bool = True
@@ -110,13 +112,13 @@ class GPATE(AbstractMethod):
     """Widths of the generator's dense layers."""
     channels: tuple[int, ...] = (16, 8)
     """Of the image generator's convolutions."""
-    learning_rate: float = 2e-3
+    learning_rate: float = 4e-3
     """Of the generator."""
     momentum: float = 0.5
     """Of the generator's Adam."""
-    generator_steps: int = 1
+    generator_steps: int = 3
     """Of the generator in an update: more of them follow the same answer further, for free."""
-    average: float = 0.0
+    average: float = 0.9
     """The released generator is a running mean of the learned ones with this memory; 0: the last."""
     count_epsilon: float = 0.01
     """Epsilon for the class counts; 0: classes are equally likely."""
@@ -149,7 +151,7 @@ class GPATE(AbstractMethod):
         for name in ("projection", "filters", "count_epsilon"):
             if getattr(self, name) < 0:
                 raise LimbeckError(f"Expected {name} >= 0, got {getattr(self, name)}.")
-        for name in ("momentum", "average"):
+        for name in ("momentum", "average", "teacher_decay"):
             if not 0 <= getattr(self, name) < 1:
                 raise LimbeckError(f"Expected 0 <= {name} < 1, got {getattr(self, name)}.")
         if self.bins < 2:
@@ -313,6 +315,7 @@ class GPATE(AbstractMethod):
             batch=self.batch,
             turns=self.teacher_steps,
             learning_rate=self.teacher_rate,
+            decay=self.teacher_decay,
         )
 
 

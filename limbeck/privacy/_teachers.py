@@ -120,9 +120,7 @@ class Ensemble:
                 self._states.append(_start(self._teacher, self._teacher.seed, numbers))
             state = self._states[number]
             for turn in range(self._teacher.turns):
-                places, present = self._shards.look(
-                    first, first + size, batch, self._turn + turn
-                )
+                places, present = self._shards.look(first, first + size, batch, self._turn + turn)
                 rows, labels = self._read(places.ravel())
                 rows = rows.reshape(*places.shape, -1)
                 labels = labels.reshape(places.shape)

@@ -100,16 +100,16 @@ def two_patterns(count: int) -> tuple[np.ndarray, np.ndarray]:
     "settings",
     [
         {"aggregation": "sum"},
-        {"aggregation": "histogram", "clip": 0.01, "view": "rows"},
-        {"aggregation": "confident-gnmax", "view": "rows", "clip": 1e-3, "threshold": 0.3},
+        {"aggregation": "histogram", "clip": 0.01},
+        {"aggregation": "confident-gnmax", "clip": 1e-3, "threshold": 0.3},
     ],
     ids=lambda s: s["aggregation"],
 )
 def test_the_generator_learns_what_classes_look_like(settings: dict[str, object]) -> None:
     """Without noise: to see that gradients point the right way."""
     method = lk.GPATE(
-        **TEACH | {"teachers": 20, "updates": 60, "points": 24, "hidden": (32,), "channels": (8, 4)},
-        learning_rate=0.01, generator_steps=2, **settings,
+        **TEACH | {"teachers": 20, "updates": 40, "points": 24, "hidden": (32,), "channels": (8, 4)}
+        | {"teacher_rate": 0.01}, teacher_decay=0.2, view="rows", **settings,
     )  # fmt: skip
     release = lk.distill(
         lk.read(two_patterns(100), IMAGES), method, lk.Budget(math.inf), seed=0, non_private=True
@@ -123,7 +123,7 @@ def test_the_generator_learns_what_classes_look_like(settings: dict[str, object]
 
 def test_one_teacher_without_noise_is_a_plain_gan() -> None:
     """The paper's yardstick walks the same road."""
-    method = lk.GPATE(**TEACH | {"teachers": 1, "updates": 3}, batch=60)
+    method = lk.GPATE(**TEACH | {"teachers": 1, "updates": 3}, batch=60, view="rows")
     release = lk.distill(
         lk.read(image_rows(60), IMAGES), method, lk.Budget(math.inf), seed=0, non_private=True
     )

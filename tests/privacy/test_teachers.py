@@ -253,7 +253,7 @@ def test_vote_noise_is_the_runs_own() -> None:
     teacher = Liar(1.0, 50, whole=True)
 
     def noisy(noise: Noise) -> np.ndarray:
-        np.random.seed(307)  # noqa: NPY002
+        np.random.seed(307)
         oracle = ask(rows_of(4), *ballot.charges(), noise=noise).teachers(teacher, ballot)
         return np.concatenate([oracle(jnp.zeros(2))[0] for _ in range(2)])
 
