@@ -44,8 +44,18 @@ PUBLISHED = {
     "mnist/1": 0.5631, "mnist/10": 0.8092, "fashion-mnist/1": 0.5174, "fashion-mnist/10": 0.6934,
 }  # fmt: skip
 """Paper 003, Table 2: the best of 600 test epochs, with an epsilon that leaks."""
-TEACHERS = ("paper+teachers-2000", "paper+teachers-3000", "ours+teachers=2000", "ours+teachers=3000")
-PROJECTIONS = ("paper+projection-5", "paper+projection-20", "paper+projection-none", "ours+projection=10")
+TEACHERS = (
+    "paper+teachers-2000",
+    "paper+teachers-3000",
+    "ours+teachers=2000",
+    "ours+teachers=3000",
+)
+PROJECTIONS = (
+    "paper+projection-5",
+    "paper+projection-20",
+    "paper+projection-none",
+    "ours+projection=10",
+)
 
 
 def cells() -> Iterator[str]:
@@ -102,14 +112,19 @@ def measure(cell: str) -> dict[str, Any]:
             )
         seconds, made = time.perf_counter() - start, release.data
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return score(made, public, int(seed)) | {"seconds": round(seconds), "peak_gigabytes": round(peak, 2)}
+    return score(made, public, int(seed)) | {
+        "seconds": round(seconds),
+        "peak_gigabytes": round(peak, 2),
+    }
 
 
 def score(made: Any, public: Any, seed: int) -> dict[str, Any]:
     schema = public.schema
     if schema.image:
         labels = {value: code for code, value in enumerate(schema.classes)}
-        codes = [np.array([labels[v] for v in part.labels.tolist()]) for part in (made, public.test)]
+        codes = [
+            np.array([labels[v] for v in part.labels.tolist()]) for part in (made, public.test)
+        ]
         images = made.images[:10_000], public.test.images
         return {
             "cnn": cnn_accuracy(
@@ -206,7 +221,10 @@ def table(state: dict[str, Any]) -> str:
     lines += ["| published | 0.9072 | 0.4392 |", ""]
     lines += ["| MNIST, epsilon 1 | CNN |", "|---|---|"]
     lines += [f"| {v} | {mean(f'{v}/mnist/1/', 'cnn')} |" for v in (*TEACHERS, *PROJECTIONS)]
-    lines += ["", "Published: 2000, 3000, 4000 teachers 0.4240, 0.5218, 0.5631; projections to 5, 10, 20,"]
+    lines += [
+        "",
+        "Published: 2000, 3000, 4000 teachers 0.4240, 0.5218, 0.5631; projections to 5, 10, 20,",
+    ]
     lines += ["none 0.4638, 0.5631, 0.5604, 0.1141.", ""]
     for name, each in state.get("speed/mnist/1/0", {}).items():
         lines.append(

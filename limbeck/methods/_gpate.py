@@ -34,6 +34,8 @@ from ._kernel import choice
 from ._source import Generated
 
 COUNTS = "class counts"
+TABLE_WIDTHS = (1 / 16, 1 / 4, 1.0)
+"""Of a table's features, in units of the widest sensible one: numbers often crowd in their range."""
 MEMORY = 8 * 2**30
 """Bytes that the states of all teachers may take: weights and two moments each, in float32."""
 
@@ -63,7 +65,7 @@ class GPATE(AbstractMethod):
 
     teachers: int = 4000
     """Number of teachers, and of shards."""
-    updates: int = 100
+    updates: int = 80
     """Of the generator; each is one question to all teachers. More of them: more noise in each."""
     points: int = 50
     """Generated rows that a question is about."""
@@ -86,7 +88,7 @@ class GPATE(AbstractMethod):
     """Steps of a teacher in an update."""
     teacher_rate: float = 1e-2
     """Learning rate of the teachers."""
-    teacher_decay: float = 0.0
+    teacher_decay: float = 0.2
     """Part of its weights that a teacher forgets in a step: it then judges the generator of today."""
     view: str = "features"
     """What teachers see: rows, or limbeck's own: features, public random ones of each row (for images
@@ -236,7 +238,7 @@ class GPATE(AbstractMethod):
         return Fourier(
             slots=schema.slots,
             size=self.features,
-            length_scales=default_length_scales(schema),
+            length_scales=tuple(wide * default_length_scales(schema)[-1] for wide in TABLE_WIDTHS),
             key=key,
         )
 

@@ -22,6 +22,8 @@ from ..privacy import Ballot, Directions, Votes
 
 AGGREGATIONS = ("sum", "histogram", "confident-gnmax")
 NAME = "teachers' gradients"
+FLOOR = 1e-12
+"""Norm below which a gradient says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +82,10 @@ class GradientAggregator:
         if matrices is not None:
             gradients = jnp.einsum("pw,pwk->pk", gradients, matrices)
         if self.aggregation == "sum":
-            # Every point counts alike: a direction each, all together of norm 1.
+            # A direction for every point that the teacher knows something about, together of norm 1.
             norms = jnp.sqrt((gradients**2).sum(axis=1, keepdims=True))
-            return (gradients / jnp.maximum(norms, 1e-20) / math.sqrt(self.points)).ravel()
+            known = jnp.maximum((norms > FLOOR).sum(), 1)
+            return (gradients / jnp.maximum(norms, FLOOR) / jnp.sqrt(known)).ravel()
         inside = jnp.clip(jnp.nan_to_num(gradients.ravel()), -self.clip, self.clip)
         at = jnp.floor((inside / self.clip + 1) / 2 * self.bins).astype(jnp.int32)
         return jnp.minimum(at, self.bins - 1)

@@ -516,16 +516,14 @@ class Private:
 
     def _ensemble(self, teacher: Teacher, features: FeatureMap | None) -> Ensemble:
         held = self._rows()
-        if features is None:
-            seen, expand = held.cells, self.schema.expand
-        else:
-            seen, expand = self._all_features("what teachers see", features), np.asarray
+        seen = self._all_features("what teachers see", features) if features else held.cells
 
         def read(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             if not len(held):
-                width = features.size if features is not None else self.schema.slots
+                width = features.size if features else self.schema.slots
                 return np.zeros((len(places), width), np.float32), np.zeros(len(places), np.int32)
-            return expand(seen[places]), np.maximum(held.labels[places], 0)
+            found = seen[places] if features else self.schema.expand(seen[places])
+            return found, np.maximum(held.labels[places], 0)
 
         shards = Shards(held, teacher.count, self._noise.stream("teachers/shards"))
         return Ensemble(teacher, shards, read)
