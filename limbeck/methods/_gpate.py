@@ -97,7 +97,7 @@ class GPATE(AbstractMethod):
     """Random networks of the view, for images."""
     network_width: int = 16
     """Filters in each of their layers."""
-    features: int = 500
+    features: int = 200
     """Random features of the view, for tables."""
     network: str = "per-class"
     """The teachers' network: per-class (dense, a logit per class) or published (label beside each

@@ -53,6 +53,8 @@ class Published(eqx.Module):
     normalised by the batch at hand, as its program does in learning and in answering alike."""
 
     convolution: Dense | None
+    beside: Dense | None
+    """What the label adds to the convolution's outputs, as label channels of the image would."""
     layers: list[Dense]
     norms: list[Norm]
     head: Dense
@@ -69,13 +71,13 @@ class Published(eqx.Module):
         shape: tuple[int, int, int] | None,
         key: PRNGKeyArray,
     ) -> None:
-        keys = jax.random.split(key, len(hidden) + 2)
+        keys = jax.random.split(key, len(hidden) + 3)
         self.classes = classes
-        self.convolution, self.shape = None, None
+        self.convolution, self.beside, self.shape = None, None, None
         if shape is not None and filters > 0:
             self.shape = shape
-            inputs = 25 * (shape[2] + classes)
-            self.convolution = _small(Dense(inputs, filters, key=keys[0]))
+            self.convolution = _small(Dense(25 * shape[2], filters, key=keys[0]))
+            self.beside = _small(Dense(classes, filters, key=keys[-1]))
             width = -(-shape[0] // 2) * -(-shape[1] // 2) * filters
         widths = (width, *hidden)
         pairs = zip(widths, hidden, keys[2:], strict=False)
@@ -87,10 +89,9 @@ class Published(eqx.Module):
         self, rows: Float[Array, "rows width"], labels: Int[Array, " rows"]
     ) -> Float[Array, " rows"]:
         x, named = rows, jax.nn.one_hot(labels, self.classes)
-        if self.convolution is not None and self.shape is not None:
-            images = x.reshape(-1, *self.shape)
-            beside = jnp.broadcast_to(named[:, None, None, :], (*images.shape[:3], self.classes))
-            x = self.convolution(patches(jnp.concatenate([images, beside], axis=3)))
+        if self.convolution and self.beside and self.shape:
+            x = self.convolution(patches(x.reshape(-1, *self.shape)))
+            x = x + self.beside(named)[:, None]
             x = jax.nn.leaky_relu(x, SLOPE).reshape(len(rows), -1)
         for layer, norm in zip(self.layers, self.norms, strict=True):
             x = norm(layer(jnp.concatenate([x, named], axis=1)), [])

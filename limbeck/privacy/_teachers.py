@@ -107,13 +107,13 @@ class Ensemble:
         read: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     ) -> None:
         self._teacher, self._shards, self._read = teacher, shards, read
-        self._turn = 0
+        self._turn = self._size = 0
         self._states: list[Any] = []
 
     def ask(self, question: Any, *, answers: bool = True) -> Iterator[tuple[float, np.ndarray]]:
         """Let all teachers learn and, if wanted, answer; chunk by chunk, with the part done."""
         count, batch = self._teacher.count, self._teacher.batch
-        size = self._chunk(question)
+        self._size = size = self._size or self._chunk(question)
         for number, first in enumerate(range(0, count, size)):
             if len(self._states) <= number:
                 numbers = jnp.arange(first, first + size)
