@@ -257,7 +257,7 @@ class GPATE(AbstractMethod):
             classes=classes,
             hidden=self.teacher_hidden,
             filters=self.filters,
-            shape=schema.image.shape if schema.image else None,
+            shape=schema.image.shape if schema.image and self.view == "rows" else None,
             key=key,
         )
 

@@ -23,7 +23,7 @@ from limbeck.privacy._teachers import Ensemble, Shards
 SCHEMA = image_schema()
 METHOD = lk.GPATE(
     teachers=7, updates=3, points=6, aggregation="confident-gnmax", projection=4, clip=1e-3,
-    network="published", filters=2, teacher_hidden=(5,), teacher_rate=0.05, batch=4, teacher_steps=2,
+    view="rows", network="published", filters=2, teacher_hidden=(5,), teacher_rate=0.05, batch=4, teacher_steps=2,
 )  # fmt: skip
 SUM = replace(METHOD, aggregation="sum", projection=0, network="per-class")
 
