@@ -60,7 +60,6 @@ def speed() -> dict[str, Any]:
     target = means, jnp.full(10, 0.1), features
     weights, rest = eqx.partition(generator, eqx.is_inexact_array)
 
-
     @jax.jit
     def iteration(weights: Any, key: Any, target: Any) -> Any:
         return jax.grad(lambda w: method._loss(eqx.combine(w, rest), key, target))(weights)

@@ -52,6 +52,7 @@ from .methods import DPHP as DPHP
 from .methods import DPKIP as DPKIP
 from .methods import DPMERF as DPMERF
 from .methods import DPNTK as DPNTK
+from .methods import GPATE as GPATE
 from .methods import KIP as KIP
 from .methods import METHODS as METHODS
 from .methods import FullMMD as FullMMD

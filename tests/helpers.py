@@ -34,6 +34,12 @@ TINY_SET = {
 FEW = {"per_class": 1, "epochs": 0.3, "batch": 20, "clip": 1e-3}
 """Settings under which a method of noisy gradients runs in a moment: two to four steps."""
 
+TEACH = {
+    "teachers": 6, "updates": 2, "points": 6, "teacher_rate": 0.05, "code": 3, "hidden": (6,),
+    "channels": (2, 2), "networks": 1, "network_width": 4, "features": 8,
+}  # fmt: skip
+"""The same for a method of teachers."""
+
 
 def table_schema(**changes: object) -> lk.Schema:
     settings: dict[str, object] = {

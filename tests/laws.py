@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from helpers import (
     FEW,
+    TEACH,
     TINY,
     TINY_HERMITE,
     TINY_SET,
@@ -82,6 +83,10 @@ def _unlabelled() -> tuple[lk.Category | lk.Numeric | lk.Date, ...]:
 
 
 UNLABELLED_HERMITE = lk.DPHP(**TINY_HERMITE, kernel="product", generator="dense")
+VOTES = {
+    "aggregation": "confident-gnmax", "projection": 5, "clip": 1e-3, "network": "published",
+    "teacher_hidden": (4,), "view": "rows",
+}  # fmt: skip
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
 
 CASES = [
@@ -110,6 +115,8 @@ CASES = [
         "dp-kip, noise in feature space",
         lk.DPKIP(**FEW, kernel="scattering", mechanism="features", ridge=1e-3),
     ),
+    _images("g-pate, images", lk.GPATE(**TEACH)),
+    _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),
     _table("marginals, table", QUICK),
     _table("marginals, no label, rows measured", QUICK, rows=None, columns=_unlabelled()),
     _estimating("marginals", QUICK),

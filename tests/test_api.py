@@ -15,7 +15,7 @@ PUBLIC = {
     "Dataset", "read", "draft_schema",
     "redistil", "evaluate", "Scores",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify",
-    "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "KIP", "Marginals", "MeasureOnce", "METHODS",
+    "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS",
     "datasets",
 }  # fmt: skip
 

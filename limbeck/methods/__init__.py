@@ -18,6 +18,7 @@ from ._dpkip import DPKIP as DPKIP
 from ._dpmerf import DPMERF as DPMERF
 from ._dpntk import DPNTK as DPNTK
 from ._fullmmd import FullMMD as FullMMD
+from ._gpate import GPATE as GPATE
 from ._kip import KIP as KIP
 from ._marginals import Marginals as Marginals
 from ._measureonce import MeasureOnce as MeasureOnce
@@ -29,7 +30,7 @@ from ._source import Source as Source
 
 METHODS: dict[str, type[AbstractMethod]] = {
     method.name: method
-    for method in (Marginals, MeasureOnce, DPMERF, DPHP, DPNTK, DPKIP, KIP, FullMMD)
+    for method in (Marginals, MeasureOnce, DPMERF, DPHP, DPNTK, GPATE, DPKIP, KIP, FullMMD)
 }
 
 

@@ -4,6 +4,10 @@ from ._block import convolution as convolution
 from ._block import first_convolution as first_convolution
 from ._block import margins as margins
 from ._block import norm_relu_pool as norm_relu_pool
+from ._discriminator import ClassLogits as ClassLogits
+from ._discriminator import Discriminator as Discriminator
+from ._discriminator import Published as Published
+from ._discriminator import weights_of as weights_of
 from ._fit import fit as fit
 from ._generator import (
     GENERATORS as GENERATORS,

@@ -21,8 +21,13 @@ from ._accountant import (
 from ._accountant import (
     mu_for as mu_for,
 )
+from ._ballots import Ballot as Ballot
+from ._ballots import Directions as Directions
+from ._ballots import Votes as Votes
 from ._budget import ADJACENCIES as ADJACENCIES
 from ._budget import Budget as Budget
+from ._gnmax import VoteAnalysis as VoteAnalysis
+from ._gnmax import analyse_votes as analyse_votes
 from ._job import Job as Job
 from ._ledger import Account as Account
 from ._ledger import Ledger as Ledger
@@ -38,3 +43,4 @@ from ._private import GroupedFeatures as GroupedFeatures
 from ._private import Private as Private
 from ._private import RowGradients as RowGradients
 from ._sum import check_grid as check_grid
+from ._teachers import Teacher as Teacher

@@ -8,9 +8,11 @@ can only ask; a wrong norm bound costs them accuracy, never privacy.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -24,6 +26,7 @@ from .._columns import Category, Numeric, Values, canonical
 from .._data import Dataset, Rows, Store
 from .._schema import Schema
 from ._accountant import Charge
+from ._ballots import Ballot, Directions
 from ._budget import Budget
 from ._discrete import discrete_laplace
 from ._job import Job
@@ -31,6 +34,7 @@ from ._noise import Noise
 from ._outer import UNIT, OuterBlocks, OuterSum
 from ._sampling import PoissonBatches
 from ._sum import GridSum, clip_rows
+from ._teachers import Ensemble, Shards, Teacher
 
 CHUNK_BYTES = 1 << 26
 """Memory for one chunk of features (64 MiB, in float64)."""
@@ -359,6 +363,59 @@ class Private:
 
         return oracle
 
+    def teachers(
+        self, teacher: Teacher, ballot: Ballot, features: FeatureMap | None = None
+    ) -> Callable[[Any], list[np.ndarray]]:
+        """An oracle: a public question to the noisy tallies of all teachers' answers to it.
+
+        Args:
+            teacher: What one teacher does; it is run for all of them, each on a shard of its own.
+            ballot: What their answers are and how they are counted; as it was planned.
+            features: What teachers see of a row, computed once; None: its slots.
+
+        Privacy:
+            A record sits in one shard and reaches one teacher's state. All teachers answer every
+            question. Each of the ballot's measurements gets discrete Gaussian noise, every call
+            is charged. States stay in memory here and are never saved: a resumed run replays the
+            questions.
+        """
+        charges = [self._charge_of(c) for c in ballot.charges()]
+        if isinstance(ballot, Directions):
+            ballot = replace(ballot, noise=charges[0].noise)
+        waiting: list[Any] = []
+        ensemble: list[Ensemble] = []
+
+        def count_votes() -> np.ndarray:
+            if not ensemble:
+                ensemble.append(self._ensemble(teacher, features))
+            total: Any = 0
+            while waiting:
+                question, last = waiting.pop(0), not waiting
+                for done, answers in ensemble[0].ask(question, answers=last):
+                    total = total + ballot.tally(answers) if last else total
+                    step = self._asked[charges[0].name]
+                    self._progress(charges[0].name, (step - 1 + done) / charges[0].steps)
+            return np.asarray(total)
+
+        def oracle(question: Any) -> list[np.ndarray]:
+            step = self._asked.get(charges[0].name, 0)
+            for charge in charges:
+                self._count(charge.name, charge)
+            waiting.append(question)
+            counted = functools.cache(count_votes)
+
+            def measure(number: int) -> np.ndarray:
+                grid, total = ballot.sums(counted(), [c.noise for c in charges])[number]
+                stream = self._noise.stream(f"{charges[number].name}/{step}")
+                return grid.finalise(total * self._data_scale, stream)
+
+            return [
+                self._replayed(f"{charge.name}-{step}", functools.partial(measure, number))
+                for number, charge in enumerate(charges)
+            ]
+
+        return oracle
+
     def estimate(self) -> Schema:
         """Settle, with the planned part of the budget, every bound and value the schema asks for.
 
@@ -486,6 +543,37 @@ class Private:
 
     def _rows(self) -> Rows:
         return self._data._encoded()
+
+    def _charge_of(self, wanted: Charge) -> Charge:
+        """The planned charge of one of a ballot's measurements, which must price just that."""
+        charge = self._charge_for(
+            wanted.name, wanted.coordinates, "discrete gaussian", repeated=True
+        )
+        if charge.sensitivity < wanted.sensitivity * self._factor or charge.steps != wanted.steps:
+            raise RuntimeError(f"'{wanted.name}' was planned for other ballots")
+        return charge
+
+    def _ensemble(self, teacher: Teacher, features: FeatureMap | None) -> Ensemble:
+        held = self._rows()
+        seen = self._all_features("what teachers see", features) if features else held.cells
+
+        def read(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            if not len(held):
+                width = features.size if features else self.schema.slots
+                return np.zeros((len(places), width), np.float32), np.zeros(len(places), np.int32)
+            found = seen[places] if features else self.schema.expand(seen[places])
+            return found, np.maximum(held.labels[places], 0)
+
+        shards = Shards(held, teacher.count, self._noise.stream("teachers/shards"))
+        return Ensemble(teacher, shards, read)
+
+    def _all_features(self, name: str, features: FeatureMap) -> np.ndarray:
+        """Features of all rows, in a hidden file where they are many."""
+        size, store = chunk_rows(features.size, self.schema.slots), Store()
+        for chunk in self._chunks(name, size):
+            slots = _padded(self.schema.expand(chunk.cells), size)
+            store.add(np.asarray(_evaluate(features, slots))[: len(chunk)])
+        return store.close(features.size)
 
     def _charge_for(
         self,

@@ -50,7 +50,9 @@ def test_pictures_without_labels_are_one_class() -> None:
     schema = lk.Schema(dataset="faces", rows=60, columns=(lk.Image(height=8, width=8, channels=3),))
     images = np.random.default_rng(0).integers(0, 256, (60, 8, 8, 3)).astype(np.uint8)
     settings = TINY_TANGENT | {"widths": (5, 4)}
-    release = lk.distill(lk.read((images, None), schema), lk.DPNTK(**settings), lk.Budget(1.0), seed=0)
+    release = lk.distill(
+        lk.read((images, None), schema), lk.DPNTK(**settings), lk.Budget(1.0), seed=0
+    )
     assert release.data.images.shape == (60, 8, 8, 3)
 
 
