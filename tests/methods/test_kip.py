@@ -57,7 +57,8 @@ def _accuracy(release: lk.Release, **kernel: Any) -> float:
 
 @pytest.mark.parametrize("targets", ["fixed", "learned", "solved"])
 def test_kip_learns_from_noise(targets: str) -> None:
-    method = lk.KIP(per_class=2, steps=60, batch=60, start="noise", targets=targets, ridge=1e-4)
+    settings: dict[str, Any] = {"steps": 60, "batch": 60, "learning_rate": 0.08, "ridge": 1e-4}
+    method = lk.KIP(per_class=2, start="noise", targets=targets, **settings)
     release = _run(method)
     assert _accuracy(release, kernel=FullyConnectedNTK()) > 0.85
     assert (release.source.targets is None) == (targets == "fixed")
