@@ -101,6 +101,12 @@ def test_the_free_scaling_is_the_published_one_in_other_words() -> None:
     assert np.allclose(one.source.slots, two.source.slots, atol=1e-4)
 
 
+def test_the_start_may_be_as_small_as_real_rows() -> None:
+    method = lk.DPKIP(**FEW, learning_rate=1e-12, start_spread=0.3)
+    found = _run(method, budget=lk.Budget(1.0)).source.slots
+    assert np.std(found) == pytest.approx(0.3, rel=0.2)
+
+
 def test_the_start_is_noise_and_sees_no_rows() -> None:
     """P1, P2: with a learning rate of next to nothing the release is the start."""
     method = lk.DPKIP(**FEW, learning_rate=1e-12)
@@ -169,6 +175,9 @@ def test_tables_come_back_in_their_columns_with_decided_categories() -> None:
         ({"network": "weights.npz"}, "uses no network"),
         ({"kernel": "perceptual", "network": "/nowhere.npz"}, "Cannot read the network"),
         ({"spread": (0.0,)}, "spread"),
+        ({"start_spread": 0.0}, "start_spread > 0"),
+        ({"clip": math.nan}, "clip > 0"),
+        ({"ridge": math.inf}, "ridge > 0"),
     ],
     ids=str,
 )
@@ -178,8 +187,48 @@ def test_bad_settings_are_refused(settings: dict[str, Any], message: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ridge": 0.0}, "ridge > 0"),
+        ({"steps": 0}, "steps > 0"),
+        ({"batch": 0}, "batch > 0"),
+        ({"epochs": -1.0}, "epochs > 0"),
+        ({"start": "zeros"}, "start to be one of"),
+        ({"targets": "soft"}, "targets to be one of"),
+    ],
+    ids=str,
+)
+def test_bad_settings_of_kip_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(lk.LimbeckError, match=message):
+        lk.KIP(**settings)
+
+
+def _oblong(height: int, width: int, channels: int = 1) -> lk.Schema:
+    image = lk.Image(height=height, width=width, channels=channels)
+    return replace(image_schema(), columns=(image, image_schema().columns[1]))
+
+
+@pytest.mark.parametrize("shape", [(8, 12), (4, 20), (7, 7), (5, 14), (1, 1), (16, 12, 3)], ids=str)
+@pytest.mark.parametrize("kernel", ["fc-ntk", "conv-ntk", "e-ntk", "scattering", "perceptual"])
+def test_oblong_and_odd_images_are_taken_or_refused_by_the_plan(
+    kernel: str, shape: tuple[int, ...]
+) -> None:
+    """Whatever the plan accepts, the kernel can be applied to: no run fails halfway."""
+    schema = _oblong(*shape)
+    method = lk.DPKIP(**FEW, kernel=kernel, blocks=2)
+    try:
+        lk.plan(method, schema, lk.Budget(1.0))
+    except lk.LimbeckError as error:
+        assert any(str(side) in str(error) for side in shape)
+        return
+    rows = jax.ShapeDtypeStruct((2, schema.slots), jnp.float32)
+    assert jax.eval_shape(method.function(schema, 0), rows, rows).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
     ("settings", "schema", "message"),
     [
+        ({"kernel": "scattering"}, _oblong(8, 10), "divisible by 4"),
         ({"per_class": 50}, image_schema(), "more than the 100"),
         ({"batch": 101}, image_schema(), "batch of 101 is more"),
         ({"kernel": "scattering"}, image_schema(size=10), "divisible by 4"),
@@ -197,6 +246,12 @@ def test_settings_that_do_not_fit_the_schema_are_refused_by_the_plan(
 ) -> None:
     with pytest.raises(lk.LimbeckError, match=message):
         lk.plan(lk.DPKIP(**{**FEW, **settings}), schema, lk.Budget(1.0))
+
+
+@pytest.mark.parametrize("kernel", ["fc-ntk", "scattering"])
+def test_more_rows_to_learn_than_declared_are_refused_by_kip(kernel: str) -> None:
+    with pytest.raises(lk.LimbeckError, match="more than the 100"):
+        lk.plan(lk.KIP(per_class=34, kernel=kernel), image_schema(), NEVER)
 
 
 def test_kip_is_refused_at_any_finite_epsilon() -> None:
