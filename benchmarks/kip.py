@@ -26,11 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 from _measure import HERE, keep
 
 import limbeck as lk
 from limbeck._recipe import Recipe
+from limbeck.features import Support, TangentGradients, centred
 from limbeck.scores import ridge_accuracy
 
 DATA = {"mnist": "mnist", "fashion": "fashion-mnist", "cifar10": "cifar10"}
@@ -56,15 +59,21 @@ TABLES = {
 }  # fmt: skip
 """Paper 001, table 5: ROC, for the last two F1; best of many classifiers, on rebalanced tests."""
 KIP_SETTINGS: dict[str, dict[str, Any]] = {
-    "fc-ntk": {"steps": 1000, "batch": 5000, "learning_rate": 0.01, "ridge": 1e-6},
+    "fc-ntk": {"batch": 2000, "learning_rate": 0.04, "ridge": 1e-6, "targets": "learned"},
     "scattering": {
-        "steps": 1000,
-        "learning_rate": 0.01,
+        "targets": "learned",
+        "learning_rate": 0.04,
         "ridge": 1e-4,
         "normalisation": "group",
         "unit_norm": True,
     },
 }
+"""Chosen on 5,000 images held back from MNIST's training images."""
+KIP_STEPS = {
+    "fc-ntk": {1: 1000, 10: 1000, 50: 300},
+    "scattering": {1: 1000, 10: 300},
+}
+"""Fewer where a step is dear."""
 
 # ---- speed --------------------------------------------------------------------------------------
 
@@ -82,7 +91,7 @@ common = dict(support=support, ridge=1e-6, class_weights=np.ones(10))
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
-if way == "reference":
+def reference():
     targets = jnp.asarray(support.targets, jnp.float32)
     def loss(free, row, label):
         return row_loss(kernel, free.reshape(size, dim), targets, row, centred(label, 10), 1e-6)
@@ -91,32 +100,43 @@ if way == "reference":
         each = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(free, rows, labels)
         norms = jnp.linalg.norm(each, axis=1)
         return jnp.minimum(1, clip / norms) @ each
-else:
-    phi = Scattering(height=28, width=28)
-    source = {
-        "ghost": lambda: TangentGradients(kernel=kernel, **common),
-        "pixels": lambda: FeatureGradients(features=phi, **common),
-        "features": lambda: FeatureSpaceGradients(
-            features=phi, targets=support.targets, ridge=1e-6, class_weights=np.ones(10)),
-    }[way]()
-    if way == "features":
-        free = features_of(phi, support.start).ravel()
+    return step
+
+def ours(source):
     def step(free):
         norms, weighted_sum = source.prepare(free, rows, labels)
         return weighted_sum(np.minimum(1, clip / norms))
+    return step
+
+def ghost():
+    return ours(TangentGradients(kernel=kernel, **common))
+
+def pixels():
+    return ours(FeatureGradients(features=Scattering(height=28, width=28), **common))
+
+def features():
+    global free
+    phi = Scattering(height=28, width=28)
+    free = features_of(phi, support.start).ravel()
+    return ours(FeatureSpaceGradients(
+        features=phi, targets=support.targets, ridge=1e-6, class_weights=np.ones(10)))
+
+steps = [globals()[name]() for name in way.split("+")]
 if way in ("ghost", "reference"):  # libraries and compiler are warm before memory is counted
     small = gaussian_support(np.eye(10), 8, key=jax.random.key(1))
     warm = TangentGradients(kernel=kernel, support=small, ridge=1e-6, class_weights=np.ones(10))
     warm.prepare(small.pick(small.start), rows[:9, :8], labels[:9])[1](np.ones(9))
 before = peak()
-np.asarray(step(free))
-spent = []
-for _ in range(int(sys.argv[5])):
-    start = time.perf_counter()
-    total = np.asarray(step(free))
-    spent.append(time.perf_counter() - start)
-print(json.dumps({"seconds": float(np.median(spent)), "peak": peak(), "more": peak() - before,
-                  "norm": float(np.linalg.norm(total)), "first": total[:5].tolist()}))
+totals = [np.asarray(step(free)) for step in steps]
+spent = [[] for _ in steps]
+for step, times in 2 * list(zip(steps, spent)):  # in turns: the machine may change
+    step(free)  # pays for what the one before it leaves to be freed
+    for _ in range(int(sys.argv[5])):
+        start = time.process_time()
+        np.asarray(step(free))
+        times.append(time.process_time() - start)
+print(json.dumps({"seconds": [float(np.median(t)) for t in spent], "peak": peak(),
+                  "more": peak() - before, "totals": [t[:1000].tolist() for t in totals]}))
 """
 
 
@@ -129,29 +149,35 @@ def step_of(way: str, batch: int, size: int, dim: int = 784, times: int = 5) -> 
 
 
 def speed_of_clipping(size: int, reference: bool = True) -> dict[str, Any]:
-    """One DP-KIP step at batch 500: ghost clipping, and jitted vmap(grad) in the same run."""
-    ours = step_of("ghost", 500, size, times=5 if size < 500 else 2)
-    found = {"seconds": ours["seconds"], "peak_megabytes": ours["peak"], "more": ours["more"]}
+    """One DP-KIP step at batch 500: ghost clipping, and jitted vmap(grad) in the same process.
+
+    Seconds are processor time, which neighbours on a busy machine do not stretch as they do wall time.
+    """
+    memory = step_of("ghost", 500, size, times=1)
+    found = {"peak_megabytes": memory["peak"], "more": memory["more"]}
     if not reference:
         needed = 500 * size * 784 * 4 / 1e6
-        return found | {"reference_gradients_megabytes": needed}
-    theirs = step_of("reference", 500, size)
-    again = step_of("ghost", 500, size)  # before and after: the machine may change
-    seconds = min(ours["seconds"], again["seconds"])
+        found |= {"seconds": memory["seconds"][0], "reference_gradients_megabytes": needed}
+        return found
+    theirs = step_of("reference", 500, size, times=1)
+    both = step_of("ghost+reference", 500, size, times=7)
+    ours, other = both["seconds"]
+    one, two = map(np.asarray, both["totals"])
     return found | {
-        "seconds": seconds,
-        "reference_seconds": theirs["seconds"],
+        "seconds": ours,
+        "reference_seconds": other,
         "reference_peak_megabytes": theirs["peak"],
         "reference_more": theirs["more"],
-        "times_faster": theirs["seconds"] / seconds,
-        "times_less_memory": theirs["more"] / max(ours["more"], 0.1),
-        "same_sum": abs(theirs["norm"] / ours["norm"] - 1),
+        "times_faster": other / ours,
+        "times_less_memory": theirs["more"] / max(memory["more"], 0.1),
+        "same_sum": float(np.linalg.norm(one - two) / np.linalg.norm(two)),
+        "cores": len(os.sched_getaffinity(0)),
     }
 
 
 def speed_of_scattering(way: str, size: int) -> dict[str, Any]:
     found = step_of(way, 500, size, times=1)
-    return {"seconds": found["seconds"], "more": found["more"]}
+    return {"seconds": found["seconds"][0], "more": found["more"]}
 
 
 # ---- accuracy -----------------------------------------------------------------------------------
@@ -218,15 +244,67 @@ def learn(
 
 
 def kip_cell(kernel: str, name: str, per_class: int, seed: int) -> dict[str, Any]:
-    method = lk.KIP(kernel=kernel, per_class=per_class, **KIP_SETTINGS[kernel])
+    steps = KIP_STEPS[kernel][per_class]
+    method = lk.KIP(kernel=kernel, per_class=per_class, steps=steps, **KIP_SETTINGS[kernel])
     return learn(method, *pictures(name), math.inf, seed)
+
+
+def _recipe(kernel: str, name: str, epsilon: int, per_class: int) -> Any:
+    file = HERE.parent / "recipes" / f"dp-kip-{kernel}-eps{epsilon}.toml"
+    return Recipe.load(f"{file}#{name}-{per_class}").method
 
 
 def dp_cell(kernel: str, name: str, epsilon: int, per_class: int, **changes: Any) -> dict[str, Any]:
     rows = changes.pop("rows", None)
-    file = HERE.parent / "recipes" / f"dp-kip-{kernel}-eps{epsilon}.toml"
-    method = replace(Recipe.load(f"{file}#{name}-{per_class}").method, **changes)
+    method = replace(_recipe(kernel, name, epsilon, per_class), **changes)
     return learn(method, *pictures(name, rows), epsilon, 0) | ({"rows": rows} if rows else {})
+
+
+def why_cell(start: str, noise: bool, **changes: Any) -> dict[str, Any]:
+    """Where the published MNIST figure comes from: a simulation, no release.
+
+    DP-KIP FC-NTK, one per class, epsilon 1, with the published settings. `start` "rows" repeats what the
+    published code does and the paper does not say: support rows begin as training images.
+    """
+    data, test, wanted = pictures("mnist")
+    held, method = data._encoded(), replace(_recipe("fc-ntk", "mnist", 1, 1), **changes)
+    rng = np.random.default_rng(0)
+    labels = method.labels_of(data.schema)
+    support = rng.standard_normal((len(labels), 784)) * method.start_spread
+    if start == "rows":
+        for at, code in enumerate(labels):
+            support[at] = held.cells[rng.choice(np.flatnonzero(held.labels == code))] / 255.0
+    kernel, rate = method.tangent(), method.rate(data.schema)
+    source = TangentGradients(
+        kernel=kernel,
+        support=Support(support, np.asarray(centred(labels, 10))),
+        ridge=method.ridge,
+        class_weights=np.ones(10),
+    )
+    optimiser = optax.adam(method.learning_rate, eps=method.adam_epsilon)
+    free = jnp.asarray(support.ravel(), jnp.float32)
+    state, update, norms, began = optimiser.init(free), jax.jit(optimiser.update), [], time.time()
+    multiplier = 1.32 * noise  # of the release at epsilon 1, to two decimals
+    for _ in range(round(method.epochs / rate)):
+        at = rng.permutation(60_000)[: method.batch]
+        found, total = source.prepare(np.asarray(free), held.cells[at] / 255.0, held.labels[at])
+        norms.append(np.median(found))
+        drawn = rng.standard_normal(support.size) * multiplier * method.clip
+        gradient = total(np.minimum(1, method.clip / found)) + drawn
+        change, state = update(jnp.asarray(gradient / method.batch, jnp.float32), state)
+        free = free + change
+    with jax.enable_x64(True):
+        score = ridge_accuracy(
+            np.asarray(free, np.float64).reshape(support.shape), labels,
+            np.asarray(test, np.float64).reshape(-1, 784) / 255, wanted,
+            ridge=method.ridge, classes=10, kernel=kernel,
+        )  # fmt: skip
+    return {
+        "accuracy": round(100 * score, 2),
+        "seconds": time.time() - began,
+        "median_norm_first": norms[0],
+        "median_norm_last": norms[-1],
+    }
 
 
 def small_cell(kernel: str, **settings: Any) -> dict[str, Any]:
@@ -338,8 +416,12 @@ def cells() -> dict[str, Callable[[], dict[str, Any]]]:
             add(f"dp-kip/scattering/{name}/eps{epsilon}/1", dp_cell, "scattering", name, epsilon, 1)
     for clip in CLIPS:
         add(f"clip/{clip}", dp_cell, "fc-ntk", "mnist", 1, 1, clip=float(clip))
+    for start, noise in (("noise", True), ("noise", False), ("rows", True), ("rows", False)):
+        add(f"why/{start}/{'noisy' if noise else 'noise-free'}", why_cell, start, noise)
+    for per in (1, 10):
+        add(f"start/0.3/{per}", dp_cell, "fc-ntk", "mnist", 1, per, start_spread=0.3)
     for percent in CORRUPTED:
-        add(f"corrupted/{percent}", dp_cell, "scattering", "cifar10", 1, 1, rows=5000, batch=500,
+        add(f"corrupted/{percent}", dp_cell, "fc-ntk", "cifar10", 1, 1, rows=5000,
             corrupted=percent / 100)  # fmt: skip
     add("small/e-ntk", small_cell, "e-ntk", steps=30, batch=100, learning_rate=0.01, ridge=1e-4)
     add("small/perceptual", small_cell, "perceptual", steps=30, learning_rate=0.01, ridge=1e-4)
@@ -355,7 +437,9 @@ def paper_of(name: str) -> str:
     if parts[0] == "clip":
         return f"{CLIPS[parts[1]]} (scattering)"
     if parts[0] == "corrupted":
-        return f"{CORRUPTED[int(parts[1])]} (50,000 images)"
+        return f"{CORRUPTED[int(parts[1])]} (scattering, 50,000 images)"
+    if parts[0] in ("why", "start"):
+        return str(PAPER["dp-kip/fc-ntk/mnist/eps1"][parts[-1] == "10"])
     if parts[0] == "table":
         return str(TABLES[parts[1]])
     per = parts[3] if parts[0] == "kip" else parts[-1]
@@ -386,6 +470,41 @@ def table_of(results: dict[str, Any], known: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def notes_of(results: dict[str, Any]) -> str:
+    """What the table cannot say by itself; figures are those of the cells."""
+
+    def of(name: str, field: str = "accuracy") -> str:
+        found = results.get(name, {}).get(field)
+        return "*not run*" if found is None else f"{found:.3g}"
+
+    return f"""
+## Notes
+
+**MNIST, FC-NTK, one per class, epsilon 1: why the paper has 82.7.** The published code starts MNIST's support
+from training images (Fashion-MNIST's from noise, as the paper says of both). The `why/` cells simulate
+the published settings with either start and the release's noise; nothing of them is released:
+
+| start | noisy | noise-free | median gradient norm, first step |
+|---|---|---|---|
+| N(0, 1), as the paper says | {of("why/noise/noisy")} | {of("why/noise/noise-free")} | \
+{of("why/noise/noisy", "median_norm_first")} |
+| training images, as the code does | {of("why/rows/noisy")} | {of("why/rows/noise-free")} | \
+{of("why/rows/noisy", "median_norm_first")} |
+
+The clip of that row, 0.01, fits gradients at training images. At N(0, 1) the support is nine times
+larger than real images are (in square), gradients are far below the clip, and the noise is that much too large for the first thousand
+steps. `start_spread` = 0.3 (a public number, about the size of pixels in [0, 1]) mends it without touching
+rows: a release from there has {of("start/0.3/1")} %. A smaller clip helps, too (`clip/` cells). Where the published code does start from
+noise, on Fashion-MNIST, our figures and the paper's agree.
+
+**Speed.** Ratios are of processor time, ours and vmap(grad) in turns in one process; memory is what each adds in a process
+of its own, on the same cores. Other jobs shared the cores: wall times of accuracy cells say little.
+
+**Cells with fewer means than the issue's.** `corrupted/` uses FC-NTK on the first 5,000 images (500 of each class):
+scattering at that size takes hours here. Cells marked *not run* were not run.
+"""
+
+
 def main() -> None:
     path = HERE / "kip.json"
     results = json.loads(path.read_text())["cells"] if path.exists() else {}
@@ -397,9 +516,9 @@ def main() -> None:
             print(name, flush=True)
             load = os.getloadavg()[0]
             results[name] = function() | {"load_before": round(load, 1)}
-            keep("kip", {"cells": results}, table_of(results, list(known)))
+            keep("kip", {"cells": results}, table_of(results, list(known)) + notes_of(results))
     if verb == "list":
-        print(table_of(results, list(known)))
+        print(table_of(results, list(known)) + notes_of(results))
 
 
 if __name__ == "__main__":

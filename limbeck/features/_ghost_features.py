@@ -30,6 +30,8 @@ from ._support import Support
 
 PICTURES = 32
 """Products with a derivative that are made at once: more only move memory."""
+WIDE = 512
+"""Rows whose errors go through a derivative's matrix at once."""
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 """Margins of a norm in feature space: of itself, and of the sizes of what was added up to it (sums of at
 most some thousand float64 terms err by 1e-13 of those)."""
@@ -195,26 +197,61 @@ class FeatureGradients:
     def _norms(self, low: LowRank, support: np.ndarray) -> np.ndarray:
         count, slots = len(low.rows), support.shape[1]
         square, largest = np.zeros(count), np.zeros(count)
-        masks = self.support.masks
         # Wide batches go through the derivative as a matrix, narrow ones through vjp's.
-        matrices = count > 2 * slots
+        road = _by_matrix(self.features, low) if count > 2 * slots else _by_products
         for j, row in enumerate(support):
-            free = jnp.asarray(masks[j], jnp.float32)
+            free = jnp.asarray(self.support.masks[j], jnp.float32)
             steepest = float(_steepness(self.features, row[None]))
-            derivative = derivative_of(self.features, row) if matrices else None
-            own = low.phi[j].astype(np.float32)
-            for at in range(0, count, PICTURES):
-                part = slice(at, at + PICTURES)
-                errors, mixed = low.halves(part)
-                scalars = [low.u[part, j], low.v[part, j], low.trace[part]]
-                scalars = [_filled(a, PICTURES).astype(np.float32) for a in scalars]
-                errors, mixed = _filled(errors, PICTURES), _filled(mixed, PICTURES)
-                found, terms = _squares(
-                    self.features, derivative, row, free, own, errors, mixed, *scalars
-                )
-                square[part] += np.asarray(found, np.float64)[: count - at]
-                largest[part] += np.asarray(terms, np.float64)[: count - at] * steepest**2
+            found, terms = road(self.features, low, row, free, j)
+            square += found
+            largest += terms * steepest**2
         return np.sqrt(square) * (1 + RELATIVE_32) + ABSOLUTE_32 * np.sqrt(largest)
+
+
+def _by_products(
+    features: Any, low: LowRank, row: np.ndarray, free: Array, j: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Squares of all rows' gradients for support row j, and of their terms' sizes."""
+    count = len(low.rows)
+    square, size = np.zeros(count), np.zeros(count)
+    own = low.phi[j].astype(np.float32)
+    for at in range(0, count, PICTURES):
+        part = slice(at, at + PICTURES)
+        scalars = [low.u[part, j], low.v[part, j], low.trace[part]]
+        given = [_filled(a.astype(np.float32), PICTURES) for a in (*low.halves(part), *scalars)]
+        found, terms = _squares(features, row, free, own, *given)
+        square[part], size[part] = (np.asarray(a)[: count - at] for a in (found, terms))
+    return square, size
+
+
+def _by_matrix(features: Any, low: LowRank) -> Any:
+    """The same by the derivative's matrix, made once per support row. Rows' errors are one wide
+    product with it; what lies in the span of the support's features is pulled back as a few columns,
+    in float64, since large coefficients may cancel there."""
+    parts = [slice(at, at + WIDE) for at in range(0, len(low.rows), WIDE)]
+    halves = [low.halves(part) for part in parts]
+    errors = [_filled(error, WIDE) for error, _ in halves]
+    long_error, long_mixed = (
+        np.concatenate([np.linalg.norm(half[k], axis=1) for half in halves]) for k in (0, 1)
+    )
+
+    def road(
+        features: Any, low: LowRank, row: np.ndarray, free: Array, j: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        derivative = derivative_of(features, row)
+        columns = low.phi @ np.asarray(derivative, np.float64).T
+        square = np.zeros(len(low.rows))
+        for part, error in zip(parts, errors, strict=True):
+            rest = low.v[part, j, None] * (low.u[part] @ columns) + np.outer(
+                low.trace[part], columns[j]
+            )
+            given = [_filled(a.astype(np.float32), WIDE) for a in (low.u[part, j], rest)]
+            found = np.asarray(_wide_squares(derivative, free, error, *given))
+            square[part] = found[: len(rest)]
+        size = abs(low.u[:, j]) * long_error + abs(low.v[:, j]) * long_mixed
+        return square, (size + abs(low.trace) * np.linalg.norm(low.phi[j])) ** 2
+
+    return road
 
 
 def features_of(features: Any, rows: np.ndarray, chunk: int = 128) -> np.ndarray:
@@ -250,7 +287,6 @@ def _pull(features: Any, support: Any, cotangents: Any) -> Array:
 @eqx.filter_jit
 def _squares(
     features: Any,
-    derivative: Array | None,
     row: Any,
     free: Any,
     own: Any,
@@ -263,13 +299,16 @@ def _squares(
     """Squared norms of J^T G, and of the terms of G, for some rows and one support row."""
     terms = u[:, None] * errors, v[:, None] * mixed, trace[:, None] * own
     gradient = terms[0] - terms[1] - terms[2]
-    if derivative is None:
-        _, back = jax.vjp(features, row[None])  # once; only the products are many
-        pulled = jax.vmap(lambda g: back(g[None])[0][0])(gradient)
-    else:
-        pulled = gradient @ derivative.T
+    _, back = jax.vjp(features, row[None])  # once; only the products are many
+    pulled = jax.vmap(lambda g: back(g[None])[0][0])(gradient)
     size = sum(jnp.linalg.norm(t, axis=1) for t in terms)
     return ((pulled * free) ** 2).sum(axis=1), size**2
+
+
+@jax.jit
+def _wide_squares(derivative: Array, free: Array, errors: Array, u: Array, rest: Array) -> Array:
+    pulled = u[:, None] * (errors @ derivative.T) - rest
+    return ((pulled * free) ** 2).sum(axis=1)
 
 
 def derivative_of(features: Any, row: np.ndarray) -> Array:

@@ -13,10 +13,9 @@ arithmetic can err, so a rounding error costs accuracy, not privacy.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,47 +23,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ._ghost_norms import Each, Group, Shared, norms_of
 from ._ntk import FullyConnectedNTK
 from ._regression import centred, with_ridge
 from ._support import Support
 
-CHUNK_BYTES = 1 << 22
-"""Memory for one chunk of rows times support times basis: about a processor's cache."""
 SWEPT = 200
 """Support rows up to which the kernel matrix is inverted without LAPACK."""
-RELATIVE = 1e-9
-"""Margin of a norm for what the clipped sum may err in itself."""
-
-
-class Shared(NamedTuple):
-    """What all rows of a step have in common."""
-
-    inverse: Array
-    """(K + ridge)^-1."""
-    weights: Array
-    """The same times the targets."""
-    slope: Array
-    """Of the kernel in the product of two support rows; 0 on the diagonal."""
-    stretch: Array
-    """Of the kernel in the second row's square; 0 on the diagonal."""
-    own: Array
-    """Of the diagonal in a row's own square."""
-
-
-class Each(NamedTuple):
-    """Coefficients of the rows' gradients, (rows, support) each."""
-
-    row: Array
-    itself: Array
-    u: Array
-    v: Array
-
-
-class Group(NamedTuple):
-    """Support rows that are free in the same places."""
-
-    members: np.ndarray
-    places: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -97,7 +62,7 @@ class TangentGradients:
             shared = _share(self.kernel, support, targets, self.ridge)
             wanted = centred(jnp.asarray(labels), targets.shape[1])
             each = _coefficients(self.kernel, shared, support, rows, wanted, weights, self.ridge)
-            norms = _norms(shared, self._groups(), support, rows, each)
+            norms = norms_of(shared, self._groups(), support, rows, each)
             finite = np.isfinite(norms)
             if not finite.all():
                 # A row without a finite norm leaves no trace, not even as 0 x infinity.
@@ -193,64 +158,7 @@ def _coefficients(
         - v * (u @ shared.stretch)
         - shared.own * (u * v + trace)
     )
-    return Each(u * slope / dim, itself, u, v)
-
-
-def _norms(
-    shared: Shared, groups: list[Group], support: Array, rows: Array, each: Each
-) -> np.ndarray:
-    count, size = each.u.shape
-    bound = np.zeros(count)
-    for members, places in groups:
-        whole = len(places) == rows.shape[1]
-        here, held = (rows, support) if whole else (rows[:, places], support[:, places])
-        grams = _grams(here, held)
-        step = min(count, max(1, CHUNK_BYTES // (8 * size * len(members))))
-        # What float64 can err in sums of so many products, in parts of the terms' own size.
-        error = 4 * (size + len(places)) * 2.0**-53
-        found = np.zeros(count)
-        for at in range(0, count, step):
-            at = min(at, count - step)  # one shape throughout: the last chunk overlaps
-            square, scale = _squares(step, at, shared.slope, members, grams, each)
-            with np.errstate(invalid="ignore", over="ignore"):
-                part = np.maximum(square, 0.0) + error * np.asarray(scale) ** 2
-            found[at : at + step] = part
-        bound += found
-    return np.sqrt(bound) * (1 + RELATIVE)
-
-
-@jax.jit
-def _grams(rows: Array, support: Array) -> tuple[Array, Array, Array]:
-    """Products of rows with the support, squares of rows, products of the support with itself."""
-    return rows @ support.T, (rows**2).sum(axis=1), support @ support.T
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _squares(
-    step: int,
-    start: Array | int,
-    slope: Array,
-    members: Array,
-    grams: tuple[Array, Array, Array],
-    each: Each,
-) -> tuple[Array, Array]:
-    """Squared norms of the gradients of `step` rows for some members of the support, and the size of
-    the terms they are added up from."""
-    gram = grams[2]
-    parts = (jax.lax.dynamic_slice_in_dim(a, start, step) for a in (*each, *grams[:2]))
-    row, itself, u, v, across, own = parts
-    us, vs, here = u, v, slope
-    if len(members) < len(slope):
-        row, itself, us, vs = (a[:, members] for a in (row, itself, u, v))
-        here = slope[members]
-    # The gradient is row x_l + sum_i mixed_i s_i: (rows, members, support).
-    mixed = here * (us[:, :, None] * v[:, None, :] + vs[:, :, None] * u[:, None, :])
-    mixed = itself[:, :, None] * jnp.eye(len(slope))[members] - mixed
-    along = (mixed.reshape(-1, len(slope)) @ gram).reshape(mixed.shape)
-    square = (mixed * (along + 2 * row[:, :, None] * across[:, None, :])).sum(axis=(1, 2))
-    square = square + (row**2).sum(axis=1) * own
-    size = jnp.sqrt((mixed**2).sum(axis=(1, 2)) * jnp.trace(gram))
-    return square, size + jnp.linalg.norm(row, axis=1) * jnp.sqrt(own)
+    return Each(u * slope / dim, itself, u, v, residual)
 
 
 @jax.jit

@@ -64,18 +64,19 @@ def gaussian_support(
     targets: np.ndarray,
     slots: int,
     *,
+    spread: float = 1.0,
     corrupted: float = 0.0,
     per_row: bool = False,
     key: Array,
 ) -> Support:
-    """A support of standard normal numbers, a share of which stays as drawn. Sees no data.
+    """A support of normal numbers of one spread, a share of which stays as drawn. Sees no data.
 
     >>> support = gaussian_support(np.eye(3), 8, corrupted=0.25, key=jax.random.key(0))
     >>> support.size, int(support.free.sum())
     (18, 6)
     """
     value_key, mask_key = jax.random.split(key)
-    start = np.asarray(jax.random.normal(value_key, (len(targets), slots)))
+    start = np.asarray(spread * jax.random.normal(value_key, (len(targets), slots)))
     fixed = round(corrupted * slots)
     if not fixed:
         return Support(start, targets)

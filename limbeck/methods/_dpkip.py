@@ -72,6 +72,10 @@ class DPKIP(AbstractKernelMethod):
     scaling: str = "free"
     """free: gradients are divided by `clip` before the optimiser sees them; published: they are
     not, so that `clip` is a second learning rate, as in the papers' tables."""
+    start_spread: float = 0.0
+    """Deviation of the noise that learned rows start from, in what the kernel sees; 0: 0.3 for
+    images, 1 for tables. Near the size of real rows, one `clip` fits the first steps and the
+    last; the papers' is 1."""
     labels: str = "balanced"
     """Fixed labels of the learned rows: balanced, or drawn uniformly."""
     corrupted: float = 0.0
@@ -95,6 +99,8 @@ class DPKIP(AbstractKernelMethod):
             learning_rate=self.learning_rate,
             adam_epsilon=self.adam_epsilon,
         )
+        if self.start_spread:
+            positive(start_spread=self.start_spread)
         fraction(count_share=self.count_share)
         choice(
             optimiser=(self.optimiser, ("adam", "sgd")),
@@ -165,6 +171,7 @@ class DPKIP(AbstractKernelMethod):
         support = gaussian_support(
             np.asarray(centred(labels, len(schema.classes))),
             schema.slots,
+            spread=self.start_spread or (0.3 if schema.image else 1.0),
             corrupted=self.corrupted,
             per_row=self.corrupted_per_row,
             key=start_key,

@@ -69,7 +69,9 @@ class KIP(AbstractKernelMethod):
     """Rows that an update looks at, evenly from all classes. Where the kernel has few enough
     features, and no augmentation is wanted, every update sees all rows at no more cost."""
     learning_rate: float = 0.04
-    """Of Adam."""
+    """Of Adam, at the start."""
+    decay: bool = True
+    """Whether it falls to nothing along half a cosine: small batches then end as well as large."""
     start: str = "rows"
     """What learned rows start from: rows of the data, or noise."""
     targets: str = "fixed"
@@ -180,7 +182,8 @@ class KIP(AbstractKernelMethod):
         rows: int | None,
         progress: Progress,
     ) -> Learned:
-        optimiser, steps = optax.adam(self.learning_rate), self._steps(rows)
+        steps, rate = self._steps(rows), self.learning_rate
+        optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps) if self.decay else rate)
         both = self.targets == "learned"
 
         @jax.jit

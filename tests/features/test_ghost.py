@@ -25,6 +25,7 @@ from limbeck.features import (
     row_loss,
 )
 from limbeck.features._ghost_features import _squares, derivative_of
+from limbeck.features._ghost_norms import _pays
 
 CLASSES = 4
 
@@ -75,22 +76,30 @@ def _agree(source: Any, kernel: Any, count: int, slots: int, margin: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("depth", "settings"),
-    [(3, {}), (1, {"corrupted": 0.3}), (1, {"corrupted": 0.3, "per_row": True})],
+    ("depth", "size", "settings"),
+    [
+        (3, 8, {}),
+        (1, 8, {"corrupted": 0.3}),
+        (1, 8, {"corrupted": 0.3, "per_row": True}),
+        (2, 40, {}),
+        (1, 40, {"corrupted": 0.3}),
+    ],
     ids=str,
 )
 def test_tangent_gradients_equal_those_made_one_by_one(
-    depth: int, settings: dict[str, Any]
+    depth: int, size: int, settings: dict[str, Any]
 ) -> None:
+    """A larger support goes by pairs of classes."""
     kernel = FullyConnectedNTK(depth=depth)
     source = TangentGradients(
         kernel=kernel,
-        support=_support(8, 30, **settings),
+        support=_support(size, 30, **settings),
         ridge=1e-4,
         class_weights=_weights(),
         view=lambda slots: (slots - 0.3) / 0.5,
     )
-    _agree(source, kernel, 12, 30, 1e-6)
+    assert _pays(30, size, CLASSES) == (size > 8)
+    _agree(source, kernel, 30, 30, 1e-6)
 
 
 @pytest.mark.parametrize(("normalisation", "count"), [("group", 10), ("none", 150)])
@@ -174,23 +183,25 @@ def _scattering(support: Support) -> FeatureGradients:
     )
 
 
-@pytest.mark.parametrize("make", [_tangent, _scattering])
+@pytest.mark.parametrize(("make", "count"), [(_tangent, 8), (_tangent, 40), (_scattering, 8)])
 @pytest.mark.parametrize("size", [1.0, 1e4, 1e12])
 @pytest.mark.parametrize("bound", [1e-6, 1.0])
-def test_no_clipped_gradient_is_longer_than_the_bound(make: Any, size: float, bound: float) -> None:
+def test_no_clipped_gradient_is_longer_than_the_bound(
+    make: Any, count: int, size: float, bound: float
+) -> None:
     """Support equal to data, nearly no ridge, duplicates, huge pixels: every one made whole."""
-    rows, labels = _rows(8, SLOTS)
+    rows, labels = _rows(count, SLOTS)
     rows *= size
     rows[3] = rows[2]
     rows[5] = 0.0
     rows[6] = rows[0] * (1 + 1e-6)
-    support = replace(_support(8, SLOTS), start=rows.copy())
+    support = replace(_support(count, SLOTS), start=rows.copy())
     source = make(support)
     free = support.pick(support.start)
     norms, weighted_sum = source.prepare(free, rows, labels)
     longest = 0.0
     for row in np.flatnonzero(np.isfinite(norms)):
-        factors = np.zeros(8)
+        factors = np.zeros(count)
         factors[row] = bound / max(norms[row], bound)
         longest = max(longest, float(np.linalg.norm(weighted_sum(factors))))
     assert 0 < longest <= bound
@@ -238,11 +249,10 @@ def test_products_with_scatterings_derivative_are_compiled_right() -> None:
     plain = pull_back(features, np.repeat(row[None], 32, axis=0), cotangents)
     one, zero = np.ones(32, np.float32), np.zeros(32, np.float32)
     free, own = np.ones(784, np.float32), np.zeros(features.size, np.float32)
-    for derivative in (None, derivative_of(features, row)):
-        found, _ = _squares(
-            features, derivative, row, free, own, cotangents, cotangents, one, zero, zero
-        )
-        assert np.allclose(found, (plain**2).sum(axis=1), rtol=1e-4)
+    found, _ = _squares(features, row, free, own, cotangents, cotangents, one, zero, zero)
+    assert np.allclose(found, (plain**2).sum(axis=1), rtol=1e-4)
+    matrix = np.asarray(derivative_of(features, row))
+    assert np.allclose(cotangents @ matrix.T, plain, atol=1e-4 * abs(plain).max())
 
 
 @pytest.mark.parametrize("per_row", [False, True])
