@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ._check import LimbeckError
 from ._columns import Numeric
 from ._schema import Schema
-from .methods import AbstractMethod
+from .methods import AbstractInquiry
 from .privacy import Budget, Charge, Cost, calibrate, check_grid, cost
 
 THRESHOLD_SHARE = 0.05
@@ -31,18 +31,19 @@ class Plan:
     """
 
     schema: Schema
-    method: AbstractMethod
+    method: AbstractInquiry
+    """What asks: a method, or a score that is paid for."""
     budget: Budget
     charges: tuple[Charge, ...]
     shares: tuple[float, ...]
     cost: Cost
 
 
-def plan(method: AbstractMethod, schema: Schema, budget: Budget) -> Plan:
+def plan(method: AbstractInquiry, schema: Schema, budget: Budget) -> Plan:
     """Calibrate everything the method and the schema will ask, jointly, to the budget.
 
     Args:
-        method: What to make.
+        method: What to make, or whatever else asks.
         schema: The public description of the data; bounds it wants estimated are charged too.
         budget: Epsilon and delta for the whole run.
     """

@@ -178,16 +178,21 @@ def redistil(
 
 @app.command()
 def verify(
-    release: Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)],
+    release: Annotated[
+        Path, typer.Argument(help="A release, or a file of measured scores.", show_default=False)
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Recompute epsilon from the certificate alone and check every file's sum."""
     import limbeck as lk
 
+    from ._measured import verify_scores
     from ._release import read_certificate
 
-    found = lk.verify(release)
-    certificate = read_certificate(release)
+    if release.is_file():
+        found, certificate = verify_scores(release)
+    else:
+        found, certificate = lk.verify(release), read_certificate(release)
     stamp = certificate["not_releasable_because"]
     if as_json:
         _print_json(
@@ -200,7 +205,8 @@ def verify(
         return
     guarantee = certificate["guarantee"]
     basis = certificate["accounting"]["basis"]
-    console.print("[green]Files[/]      every checksum holds")
+    holds = "every figure follows" if release.is_file() else "every checksum holds"
+    console.print(f"[green]Files[/]      {holds}")
     console.print(
         f"[green]Epsilon[/]    {found.epsilon:.6g} at delta {found.delta:g}, recomputed ({basis}); claimed {guarantee['epsilon']}"
     )
@@ -229,13 +235,39 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option("--out", help="File for the scores, for `limbeck report`.")
     ] = None,
+    releasable: Annotated[
+        float | None,
+        typer.Option(
+            "--releasable",
+            help="Count with noise, at this epsilon, charged to the data set: may be published.",
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="With --releasable.")] = 1e-6,
     as_json: AsJson = False,
 ) -> None:
-    """Score a release against real rows. Internal: the scores are not covered by epsilon."""
+    """Score a release against real rows. Internal, unless the scores are paid for: --releasable."""
     import limbeck as lk
 
     lk.verify(release)
     given = lk.Release.load(release)
+    if releasable is not None:
+        if train is not None or full or seeds is not None:
+            raise LimbeckError(
+                "--releasable counts the predictions of one classifier; it goes without --train, "
+                "--full and --seeds."
+            )
+        budget = lk.Budget(releasable, delta, given.certificate["guarantee"]["adjacency"])
+        with _progress(quiet=as_json) as report:
+            measured = lk.measure_scores(
+                given, lk.read(test, given.schema), budget, progress=report
+            )
+        if out is not None:
+            measured.save(out)
+        if as_json:
+            _print_json(measured.facts())
+        else:
+            _show_measured(measured, out)
+        return
     real = [None if path is None else lk.read(path, given.schema) for path in (test, train)]
     assert real[0] is not None
     with _progress(quiet=as_json) as report:
@@ -293,6 +325,65 @@ def report(
     console.print(f"Page: {out}", markup=False)
     if scores or test:
         console.print("[yellow]Internal: not covered by epsilon.[/]")
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str, typer.Argument(help="A table or figure, such as dp-kip-scatternet-table2.")
+    ] = "",
+    list_all: Annotated[bool, typer.Option("--list", help="Name every table and figure.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the quick cells, with reduced settings.")
+    ] = False,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="Repetitions; by default 1 with --quick, else 5.")
+    ] = None,
+    only: Annotated[
+        str, typer.Option("--only", help="Run only cells whose row or column contains this.")
+    ] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="File for the result (.md).")] = None,
+    cache: Annotated[Path | None, typer.Option("--cache", help="Folder of finished parts.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a table or figure of the five papers again and print ours beside theirs."""
+    from . import reproduce as papers
+
+    if list_all or not name:
+        found = [papers.find(n) for n in papers.names()]
+        if as_json:
+            _print_json([{"name": e.name, "kind": e.kind, "title": e.title} for e in found])
+            return
+        table = Table("name", "cells", "what", box=None, pad_edge=False)
+        for exhibit in found:
+            table.add_row(exhibit.name, str(len(exhibit.cells) or ""), escape(exhibit.title))
+        console.print(table)
+        console.print("Run one with `limbeck reproduce NAME`; a part of it with --quick or --only.")
+        return
+    exhibit = papers.find(name)
+    ahead = papers.estimate(exhibit, quick=quick, seeds=seeds, only=only, cache=cache)
+    if not as_json:
+        console.print(f"[bold]{exhibit.name}[/]: {escape(exhibit.title)}")
+        console.print(
+            f"{ahead.run} to run, about {_duration(ahead.minutes)} on two cores; {ahead.cached} known "
+            f"already; {ahead.left_out} left out. Stopped runs go on where they were."
+        )
+    with _progress(quiet=as_json) as report:
+        done = papers.reproduce(
+            exhibit, quick=quick, seeds=seeds, only=only, cache=cache, progress=report
+        )
+    if out is not None:
+        out.write_text(done.markdown(), encoding="utf-8")
+    if as_json:
+        _print_json(done.facts())
+        return
+    head, *body = done.lines()
+    table = Table(*head, box=None, pad_edge=False)
+    for line in body:
+        table.add_row(*(escape(cell.replace("*", "")) for cell in line))
+    console.print(table)
+    for note in done.notes():
+        console.print(note.replace("*", ""), markup=False)
 
 
 @app.command()
@@ -589,6 +680,32 @@ def _show_scores(found: Any) -> None:
         f"{found.released_rows} released rows, {found.test_rows} real test rows. "
         f"[yellow]{escape(found.stamp.capitalize())}.[/]"
     )
+
+
+def _show_measured(measured: Any, out: Path | None) -> None:
+    certificate = measured.certificate
+    guarantee, data = certificate["guarantee"], certificate["data"]
+    table = Table("figure", "value", "spread of the noise", box=None, pad_edge=False)
+    for name, figure in measured.figures.items():
+        form = ".0f" if name == "rows" else ".4f"
+        table.add_row(name, f"{figure['value']:{form}}", f"{figure['noise_spread']:{form}}")
+    console.print(table)
+    console.print(
+        f"{certificate['method']['settings']['classifier']}, trained on the release; its predictions "
+        f"counted with noise: epsilon {guarantee['epsilon']:g}, delta {guarantee['delta']:g}, charged "
+        f"to '{data['dataset']}'.",
+        markup=False,
+    )
+    for reason in certificate["not_releasable_because"]:
+        console.print(f"[yellow]Not for release:[/] {escape(reason)}")
+    if out is not None:
+        console.print(f"With their certificate: {out} (limbeck verify checks it)", markup=False)
+
+
+def _duration(minutes: float) -> str:
+    if minutes < 90:
+        return f"{max(1, round(minutes))} minutes" if minutes else "no time"
+    return f"{minutes / 60:.0f} hours" if minutes < 60 * 48 else f"{minutes / 1440:.0f} days"
 
 
 def _account_facts(account: Any) -> dict[str, Any]:

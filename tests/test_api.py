@@ -13,14 +13,21 @@ PUBLIC = {
     "BudgetExceeded", "DataError", "LimbeckError", "ReleaseError", "SchemaError",
     "Category", "Date", "Image", "Numeric", "Lifetime", "Schema",
     "Dataset", "read", "draft_schema",
-    "redistil", "evaluate", "Scores",
+    "redistil", "evaluate", "Scores", "measure_scores", "MeasuredScores",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify",
     "DPKIP", "DPMERF", "KIP", "Marginals", "MeasureOnce", "METHODS", "datasets",
 }  # fmt: skip
 
 
 def _public() -> set[str]:
-    hidden = {"privacy", "methods", "features", "nets", "scores"}  # packages, importable as such
+    hidden = {
+        "privacy",
+        "methods",
+        "features",
+        "nets",
+        "scores",
+        "reproduce",
+    }  # packages, importable as such
     return {n for n in vars(lk) if not n.startswith("_")} - hidden - {"cli"}
 
 

@@ -19,9 +19,11 @@ ORDER = [
     {"methods", "datasets", "scores"},
     {"_plan", "_recipe"},
     {"_certificate", "_card", "_charts"},
-    {"_release"},
+    {"_paid"},
+    {"_release", "_classifier"},
     {"_distill", "_evaluate"},
-    {"_demo", "_report"},
+    {"_measured"},
+    {"_demo", "_report", "reproduce"},
     {"__init__"},
     {"cli"},
 ]
