@@ -50,6 +50,7 @@ from ._release import Release as Release
 from ._release import verify as verify
 from ._schema import Lifetime as Lifetime
 from ._schema import Schema as Schema
+from ._tune import tune as tune
 from .methods import DPKIP as DPKIP
 from .methods import DPMERF as DPMERF
 from .methods import KIP as KIP

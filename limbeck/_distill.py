@@ -123,7 +123,7 @@ def redistil(
     made = Release(
         schema=schema,
         certificate=certificate,
-        data=draw(schema, product.source, rows or _size(product, schema), seed=seed),
+        data=draw(schema, product.source, rows or release_size(product, schema), seed=seed),
         source=product.source,
         measurements=release.measurements,
     )
@@ -140,7 +140,7 @@ def _check_rows(method: AbstractMethod, rows: int) -> None:
         )
 
 
-def _size(product: Product, schema: Schema) -> int:
+def release_size(product: Product, schema: Schema) -> int:
     """How many rows to release when nobody said."""
     many = schema.image and isinstance(product.source, Generated)
     return min(product.rows, IMAGE_ROWS) if many else product.rows
@@ -167,7 +167,7 @@ def _make(
         source=settings_source,
         public_seed=public_seed,
     )
-    count = rows or _size(product, schema)
+    count = rows or release_size(product, schema)
     seed = noise.public_seed("rows")
     return Release(
         schema=schema,

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -23,16 +22,15 @@ from ._certificate import make_certificate, recompute
 from ._check import DataError, LimbeckError, ReleaseError, positive
 from ._data import Dataset
 from ._evaluate import certificate_digest, released_data
+from ._learner import learn
 from ._paid import Progress, paid_run
 from ._plan import plan
 from ._release import Release
 from ._schema import Schema
 from .methods import AbstractInquiry, Request
 from .privacy import Budget, Charge, Cost, Ledger, Private
-from .scores import logistic_weights, ridge_weights, scattering
 
 COUNTS = "counts"
-RIDGE_ROWS = 5_000
 DRAWS = 2_000
 """Draws of noise from which the spread of a figure is found."""
 LIMITS = (
@@ -107,22 +105,6 @@ class Said(eqx.Module):
             chance = jnp.clip((1 + outputs[:, 1] - outputs[:, 0]) / 2, 0.0, 1.0)
             said = jnp.clip((chance * self.kinds).astype(jnp.int32), 0, self.kinds - 1)
         return jnp.ones((len(rows), 1)), labels * self.kinds + said
-
-
-class Linear(eqx.Module):
-    """Outputs (rows, classes): linear in features, or the chances of a logistic regression."""
-
-    weights: Array
-    features: Any = None
-
-    @property
-    def chunk(self) -> int:
-        return getattr(self.features, "chunk", 0)
-
-    def __call__(self, rows: Array) -> Array:
-        if self.features is not None:
-            return self.features(rows) @ self.weights
-        return jax.nn.softmax(rows @ self.weights[:-1] + self.weights[-1], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +187,7 @@ def measure_scores(
         )
     if not budget.private:
         raise LimbeckError("Scores without noise are what `limbeck evaluate` gives anyway.")
-    predictor, name = _train(release)
+    predictor, name = learn(released_data(release))
     inquiry = ScoreCounts(release=certificate_digest(release.certificate), classifier=name)
     planned = plan(inquiry, test.schema, budget)
     with paid_run(planned, test, ledger=ledger, seed=seed, law=law, progress=progress) as paid:
@@ -242,25 +224,6 @@ def _check(scores: MeasuredScores, stated: Mapping[str, Mapping[str, float]]) ->
     for name, figure in scores.figures.items():
         if not math.isclose(stated[name]["value"], figure["value"], abs_tol=1e-9):
             raise ReleaseError(f"The stated {name} does not follow from the counts.")
-
-
-def _train(release: Release) -> tuple[Any, str]:
-    """A classifier of released rows, and its name: no real row is seen."""
-    held = released_data(release)._encoded()
-    kept = np.flatnonzero(held.labels >= 0)
-    schema, labels = release.schema, np.asarray(held.labels[kept])
-    classes = len(schema.classes)
-    phi = scattering(schema) if schema.image else None
-    some = np.random.default_rng(0).permutation(len(kept))
-    if phi is not None:
-        at = some[:RIDGE_ROWS]
-        slots = schema.expand(held.cells[kept[at]])
-        weights = ridge_weights(slots, labels[at], features=phi, classes=classes)
-        name = "kernel ridge, scattering features"
-        return Linear(jnp.asarray(weights, jnp.float32), phi), name
-    slots = schema.expand(held.cells[kept])
-    weights = logistic_weights(slots, labels, classes)
-    return Linear(jnp.asarray(weights, jnp.float32)), "logistic regression"
 
 
 def confusion(counts: np.ndarray) -> np.ndarray:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ._check import LimbeckError
 from ._data import Dataset
 from ._plan import Plan
-from .privacy import Job, Ledger, Noise, Private, new_run
+from .privacy import Budget, Charge, Job, Ledger, Noise, Private, new_run
 
 Progress = Callable[[str, float], None]
 
@@ -20,6 +20,18 @@ class PaidRun:
 
     private: Private
     noise: Noise
+    data: Dataset
+    budget: Budget
+    job: Job
+    progress: Progress
+
+    def part(self, name: str, charges: Sequence[Charge]) -> PaidRun:
+        """A run within this one, with noise and kept answers of its own; this one pays for it."""
+        noise = self.noise.part(name)
+        private = Private(
+            self.data, charges, self.budget, noise, self.job.part(name), self.progress
+        )
+        return replace(self, private=private, noise=noise)
 
 
 @contextmanager
@@ -31,6 +43,7 @@ def paid_run(
     seed: int | None = None,
     law: bool = False,
     progress: Progress = lambda phase, done: None,
+    also: Mapping[str, object] | None = None,
 ) -> Iterator[PaidRun]:
     """Pay for a plan and hold its rows; what the body stores is safe when its state is erased.
 
@@ -44,16 +57,18 @@ def paid_run(
         seed: Reproducible noise, for tests and benchmarks.
         law: For tests of the software, with a seed: `Private` answers with its noise alone.
         progress: Called with a phase and a fraction done.
+        also: Whatever else sets this run apart from others with the same plan.
     """
     ledger = ledger or Ledger()
     if law and seed is None:
         raise LimbeckError("law mode is a test of the software and needs a seed.")
     noise = Noise() if seed is None else Noise.from_seed(seed, law=law)
-    with Job(ledger.jobs, _identity(planned, seed, noise)) as job:
+    with Job(ledger.jobs, _identity(planned, seed, noise) | dict(also or {})) as job:
         run, resumed = _admit(job, ledger, planned, data, noise, progress)
         if resumed is not None:
             noise = Noise(secret=resumed, seeded=noise.seeded, law=noise.law)
-        yield PaidRun(Private(data, planned.charges, planned.budget, noise, job, progress), noise)
+        private = Private(data, planned.charges, planned.budget, noise, job, progress)
+        yield PaidRun(private, noise, data, planned.budget, job, progress)
         ledger.finish(run)
         job.erase()
 

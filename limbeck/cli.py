@@ -6,6 +6,7 @@ Exit codes: 0 done; 2 something the user can mend (one line on standard error, n
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -116,6 +117,12 @@ def distill(
     recipe: RecipePath = None,
     per_class: PerClass = None,
     setting: Settings = None,
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tune", help="Choose a setting privately, as NAME=[VALUE, VALUE]; may be repeated."
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Reproducible noise: not for release.")
     ] = None,
@@ -132,19 +139,29 @@ def distill(
     chosen = _recipe(method, recipe, _settings(per_class, setting), declared)
     budget = lk.Budget(epsilon, delta, chosen.adjacency)
     dataset = lk.read(data, declared)
+    tried = _candidates(chosen.method, candidates)
     with _progress(quiet=as_json) as report:
-        release = lk.distill(
-            dataset,
-            chosen.method,
-            budget,
-            out=out,
-            rows=chosen.rows,
-            seed=seed,
-            force=force,
-            non_private=non_private,
-            settings_source=chosen.settings_source,
-            progress=report,
-        )
+        if tried:
+            if non_private:
+                raise LimbeckError("--tune chooses within a budget; leave --non-private out.")
+            source = f"{chosen.settings_source}; {len(tried)} declared candidates, chosen privately"
+            release = lk.tune(
+                dataset, tried, budget, out=out, rows=chosen.rows, seed=seed, force=force,
+                settings_source=source, progress=report,
+            )  # fmt: skip
+        else:
+            release = lk.distill(
+                dataset,
+                chosen.method,
+                budget,
+                out=out,
+                rows=chosen.rows,
+                seed=seed,
+                force=force,
+                non_private=non_private,
+                settings_source=chosen.settings_source,
+                progress=report,
+            )
     if as_json:
         _print_json({"release": str(out), "guarantee": release.certificate["guarantee"]})
     else:
@@ -580,6 +597,24 @@ def _settings(per_class: int | None, given: list[str] | None) -> dict[str, Any]:
     return found
 
 
+def _candidates(method: Any, given: list[str] | None) -> list[Any]:
+    """Every combination of the values that --tune names, each as the method with these settings."""
+    from ._recipe import make_method
+
+    if not given:
+        return []
+    values = _settings(None, given)
+    for name, several in values.items():
+        if not isinstance(several, list) or len(several) < 2:
+            raise LimbeckError(
+                f"Expected --tune {name}=[VALUE, VALUE, ...] with two values or more, got '{several}'."
+            )
+    return [
+        make_method(method.name, {**method.settings(), **dict(zip(values, combined, strict=True))})
+        for combined in itertools.product(*values.values())
+    ]
+
+
 @contextmanager
 def _progress(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
     """A bar per phase on a terminal; one line per finished phase elsewhere."""
@@ -655,6 +690,15 @@ def _show_release(release: Any, out: Path) -> None:
         console.print(
             f"  {charge['name']}: {shares[charge['name']]:.0%} of the budget, noise "
             f"{charge['noise_multiplier']:.3g} x sensitivity {charge['sensitivity']:g}",
+            markup=False,
+        )
+    chosen = release.certificate["method"].get("chosen_among")
+    if chosen and not release.certificate["method"]["redistilled_from"]:
+        won = release.certificate["method"]["settings"]
+        others = [c["settings"] for c in chosen["candidates"]]
+        told = [f"{k} = {v}" for k, v in won.items() if any(o[k] != v for o in others)]
+        console.print(
+            f"  chosen among {len(others)} candidates by {chosen['way']}: {', '.join(told)}",
             markup=False,
         )
     for reason in release.certificate["not_releasable_because"]:

@@ -13,7 +13,7 @@ PUBLIC = {
     "BudgetExceeded", "DataError", "LimbeckError", "ReleaseError", "SchemaError",
     "Category", "Date", "Image", "Numeric", "Lifetime", "Schema",
     "Dataset", "read", "draft_schema",
-    "redistil", "evaluate", "Scores", "measure_scores", "MeasuredScores",
+    "redistil", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify",
     "DPKIP", "DPMERF", "KIP", "Marginals", "MeasureOnce", "METHODS", "datasets",
 }  # fmt: skip
