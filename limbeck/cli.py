@@ -359,6 +359,9 @@ def reproduce(
     only: Annotated[
         str, typer.Option("--only", help="Run only cells whose row or column contains this.")
     ] = "",
+    known: Annotated[
+        bool, typer.Option("--known", help="Run nothing: show what earlier runs found.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="File for the result (.md).")] = None,
     cache: Annotated[Path | None, typer.Option("--cache", help="Folder of finished parts.")] = None,
     as_json: AsJson = False,
@@ -387,7 +390,7 @@ def reproduce(
         )
     with _progress(quiet=as_json) as report:
         done = papers.reproduce(
-            exhibit, quick=quick, seeds=seeds, only=only, cache=cache, progress=report
+            exhibit, quick=quick, seeds=seeds, only=only, cache=cache, known=known, progress=report
         )
     if out is not None:
         out.write_text(done.markdown(), encoding="utf-8")

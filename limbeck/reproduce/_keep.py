@@ -42,6 +42,15 @@ class Keep:
         """A ledger of its own for each release: practice runs never touch the owner's."""
         return self.folder / "ledgers" / _digest(identity) / "ledger.sqlite"
 
+    def measured(self, fixed: Mapping[str, object]) -> Path | None:
+        """A release with the same measurements, whatever was made of them."""
+        found = self.load(fixed)
+        folder = None if found is None else self.folder / "releases" / found["release"]
+        return folder if folder is not None and folder.exists() else None
+
+    def remember(self, fixed: Mapping[str, object], folder: Path) -> None:
+        self.save(fixed, {"release": folder.name})
+
     def load(self, identity: Mapping[str, object]) -> dict[str, Any] | None:
         path = self.folder / "scores" / f"{_digest(identity)}.json"
         try:

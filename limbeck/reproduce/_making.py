@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -99,20 +98,22 @@ def make_release(
 ) -> Release:
     """The cell's release: from the cache, else made, resumably, and kept there.
 
-    Methods that measure once pay once: their first release has the default free settings, and
-    those of other cells are made from its measurements.
+    Methods that measure once pay once: cells that differ in free settings alone are made from the
+    measurements of whichever came first.
     """
     identity = release_identity(cell, method, seed)
     folder = keep.release(identity)
     if folder.exists():
         return Release.load(folder)
+    fixed = None
     if isinstance(method, AbstractMeasureOnce):
-        first = make_method(method.name, _without(method.settings(), method.free))
-        if first != method:
-            given = make_release(cell, first, bench, seed=seed, keep=keep, progress=progress)
+        bare = {k: v for k, v in method.settings().items() if k not in method.free}
+        fixed = identity | {"settings": bare}
+        given = keep.measured(fixed)
+        if given is not None:
             free = {k: v for k, v in method.settings().items() if k in method.free}
-            return redistil(given, free, out=folder, progress=progress)
-    return distill(
+            return redistil(Release.load(given), free, out=folder, progress=progress)
+    release = distill(
         bench.train,
         method,
         Budget(cell.epsilon, delta_of(cell.data, cell.delta)),
@@ -123,6 +124,9 @@ def make_release(
         settings_source="limbeck reproduce: a benchmark on public data",
         progress=progress,
     )
+    if fixed is not None:
+        keep.remember(fixed, folder)
+    return release
 
 
 def release_identity(cell: Cell, method: AbstractMethod, seed: int) -> dict[str, object]:
@@ -134,10 +138,6 @@ def release_identity(cell: Cell, method: AbstractMethod, seed: int) -> dict[str,
         "delta": delta_of(cell.data, cell.delta),
         "seed": seed,
     }
-
-
-def _without(settings: Mapping[str, Any], free: frozenset[str]) -> dict[str, Any]:
-    return {k: v for k, v in settings.items() if k not in free}
 
 
 def _released(cell: Cell, release: Release, method: AbstractMethod, seed: int) -> Rows:

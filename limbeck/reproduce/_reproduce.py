@@ -53,10 +53,9 @@ def estimate(
             if exhibit.kind == "data":
                 continue
             if exhibit.kind == "pictures":
-                there = keep.release(release_identity(cell, method_of(cell, quick=quick)[0], 0))
-                known += there.exists()
-                run += not there.exists()
-                minutes += 0.0 if there.exists() else _minutes(cell, quick)
+                there = _known(exhibit, cell, quick, each, keep)
+                known, run = known + there, run + (not there)
+                minutes += 0.0 if there else _minutes(cell, quick)
                 continue
             for seed in range(each):
                 identity = _identity(cell, seed, quick)
@@ -79,6 +78,7 @@ def reproduce(
     seeds: int | None = None,
     only: str = "",
     cache: Path | None = None,
+    known: bool = False,
     progress: Progress = lambda phase, done: None,
     each: Callable[[Result], None] = lambda result: None,
 ) -> Report:
@@ -90,6 +90,7 @@ def reproduce(
         seeds: Repetitions; by default 1 with `quick`, else as many as the paper averages, at most 5.
         only: Run only cells whose row or column contains this text.
         cache: Folder of releases and scores; by default in the user's cache folder.
+        known: Run nothing: only show what earlier runs found.
         progress: Called with a cell and the fraction of it that is done.
         each: Called with each result as it is found.
     """
@@ -106,7 +107,7 @@ def reproduce(
     number = len(exhibit.cells)
     for place, cell in enumerate(exhibit.cells):
         told = f"{place + 1}/{number} {cell.name}"
-        result = _result(exhibit, cell, quick, count, only, keep, told, progress)
+        result = _result(exhibit, cell, quick, count, only, keep, known, told, progress)
         results.append(result)
         each(result)
     return Report(exhibit=exhibit, results=tuple(results), quick=quick)
@@ -119,6 +120,7 @@ def _result(
     seeds: int,
     only: str,
     keep: Keep,
+    known: bool,
     told: str,
     progress: Progress,
 ) -> Result:
@@ -127,6 +129,8 @@ def _result(
         _check(cell, quick, only)
         if exhibit.kind == "data":
             return Result(cell=cell, status=DONE, values=(SIZES[cell.figure](cell.data),))
+        if known and not _known(exhibit, cell, quick, seeds, keep):
+            raise NotRun("not yet")
         if exhibit.kind == "pictures":
             return _picture(cell, quick, keep, told, progress)
         remark = _remark(cell, quick)
@@ -165,6 +169,14 @@ def _check(cell: Cell, quick: bool, only: str) -> None:
         raise NotRun("not in --quick")
     if only and only not in cell.name:
         raise NotRun("left out by --only")
+
+
+def _known(exhibit: Exhibit, cell: Cell, quick: bool, seeds: int, keep: Keep) -> bool:
+    """Whether earlier runs found all that the cell needs."""
+    if exhibit.kind == "pictures":
+        method, _ = method_of(cell, quick=quick)
+        return keep.release(release_identity(cell, method, 0)).exists()
+    return all(keep.load(_identity(cell, seed, quick)) is not None for seed in range(seeds))
 
 
 def _remark(cell: Cell, quick: bool) -> str:
