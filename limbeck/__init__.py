@@ -41,6 +41,8 @@ from ._distill import redistil as redistil
 from ._evaluate import evaluate as evaluate
 from ._io import draft_schema as draft_schema
 from ._io import read as read
+from ._measured import MeasuredScores as MeasuredScores
+from ._measured import measure_scores as measure_scores
 from ._plan import Plan as Plan
 from ._plan import plan as plan
 from ._release import Images as Images
@@ -48,6 +50,7 @@ from ._release import Release as Release
 from ._release import verify as verify
 from ._schema import Lifetime as Lifetime
 from ._schema import Schema as Schema
+from ._tune import tune as tune
 from .methods import DPHP as DPHP
 from .methods import DPKIP as DPKIP
 from .methods import DPMERF as DPMERF

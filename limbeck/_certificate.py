@@ -18,10 +18,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ._check import LimbeckError, ReleaseError
-from ._plan import Plan, doubled, estimate_charges
+from ._plan import Plan, choice_charge, doubled, estimate_charges
 from ._schema import Schema
 from .methods import METHODS
-from .privacy import MECHANISMS, Budget, Charge, Cost, cost
+from .privacy import MECHANISMS, Budget, Charge, Cost, cost, stopping_cost
 
 VERSION = 1
 PACKAGES = (
@@ -74,6 +74,7 @@ def make_certificate(
     law: bool,
     source: str,
     public_seed: int,
+    chosen_among: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The certificate of a run whose charges were all carried out.
 
@@ -85,8 +86,9 @@ def make_certificate(
         law: Whether the data were multiplied by zero (a test).
         source: Where the settings came from.
         public_seed: Of the features and the post-processing; with it they can be drawn again.
+        chosen_among: The candidates that the settings were privately chosen among.
     """
-    found = cost(charges, plan.budget)
+    found = _cost_of(charges, plan.budget, chosen_among)
     reasons = []
     if not plan.budget.private:
         reasons.append("epsilon is infinite: no noise was added")
@@ -125,6 +127,7 @@ def make_certificate(
             "settings_source": source,
             "public_seed": public_seed,
             "redistilled_from": None,
+            "chosen_among": None if chosen_among is None else dict(chosen_among),
         },
         "trust_model": TRUST_MODEL,
         "assumptions": list(ASSUMPTIONS),
@@ -181,7 +184,7 @@ def _recompute(certificate: Mapping[str, Any]) -> Cost:
     charges = [Charge(**c) for c in certificate["charges"]]
     if budget.adjacency == "replace-one" and any(c.sampling is not None for c in charges):
         raise ReleaseError("The certificate claims replace-one adjacency for Poisson sampling.")
-    found = cost(charges, budget)
+    found = _cost_of(charges, budget, certificate["method"].get("chosen_among"))
     figures = _accounting(found)
     parts_of_delta = [name for name in figures if name.startswith("delta")]
     for name in (n for n in figures if n not in parts_of_delta):
@@ -201,6 +204,24 @@ def _recompute(certificate: Mapping[str, Any]) -> Cost:
     return found
 
 
+def _cost_of(
+    charges: Sequence[Charge], budget: Budget, chosen_among: Mapping[str, Any] | None
+) -> Cost:
+    """What the charges cost; where the settings won by random stopping, what all of that cost."""
+    if chosen_among is None or chosen_among["mean_runs"] is None:
+        return cost(charges, budget)
+    if not budget.private:
+        raise ReleaseError("The certificate claims a private choice without noise.")
+    alternatives = []
+    for candidate in chosen_among["candidates"]:
+        for charge in candidate["charges"]:
+            _check_charge(charge)
+        alternatives.append([Charge(**c) for c in candidate["charges"]])
+    if list(charges) not in alternatives:
+        raise ReleaseError("The charges are those of none of the candidates.")
+    return stopping_cost(alternatives, budget, float(chosen_among["mean_runs"]))
+
+
 def check_consistency(certificate: Mapping[str, Any], schema: Schema) -> None:
     """Refuse a certificate that the release's own schema or the named method contradicts."""
     data, guarantee, method = (certificate[k] for k in ("data", "guarantee", "method"))
@@ -210,20 +231,38 @@ def check_consistency(certificate: Mapping[str, Any], schema: Schema) -> None:
         raise ReleaseError("The certificate's unit of privacy is not the schema's.")
     if method["name"] not in METHODS:
         raise ReleaseError(f"This version of limbeck knows no method '{method['name']}'.")
+    budget = Budget(_number(guarantee["epsilon"]), guarantee["delta"], guarantee["adjacency"])
+    chosen = method.get("chosen_among")
+    _check_asked(certificate, schema, budget, method["settings"], certificate["charges"], chosen)
+    for candidate in chosen["candidates"] if chosen and chosen["mean_runs"] is not None else ():
+        _check_asked(
+            certificate, schema, budget, candidate["settings"], candidate["charges"], chosen
+        )
+
+
+def _check_asked(
+    certificate: Mapping[str, Any],
+    schema: Schema,
+    budget: Budget,
+    settings: Mapping[str, Any],
+    charges: Sequence[Mapping[str, Any]],
+    chosen: Mapping[str, Any] | None,
+) -> None:
+    """Refuse charges that are not what the method asks with these settings."""
+    data, method = certificate["data"], certificate["method"]
     try:
-        asked = [
-            r.charge
-            for r in METHODS[method["name"]].from_settings(method["settings"]).requests(schema)
-        ]
+        made = METHODS[method["name"]].from_settings(settings)
+        asked = [r.charge for r in made.requests(schema)]
     except LimbeckError as error:
         raise ReleaseError(f"The certificate's method cannot be: {error}") from None
-    budget = Budget(_number(guarantee["epsilon"]), guarantee["delta"], guarantee["adjacency"])
     asked += estimate_charges(data["estimated_columns"], schema, budget)
+    if chosen is not None:
+        asked.append(choice_charge(1 if chosen["mean_runs"] else len(chosen["candidates"])))
     if budget.adjacency == "replace-one":
         asked = [doubled(c) for c in asked]
     free = {"noise_multiplier": 0.0}
     wanted = {c.name: c.facts() | free for c in asked}
-    stated = {c["name"]: c | free for c in certificate["charges"]}
+    stated = {c["name"]: dict(c) | free for c in charges}
     if wanted != stated:
         differing = sorted(n for n in {*wanted, *stated} if wanted.get(n) != stated.get(n))
         raise ReleaseError(
@@ -290,7 +329,7 @@ def _guarantee(budget: Budget, schema: Schema) -> dict[str, Any]:
 def _accounting(found: Cost) -> dict[str, Any]:
     return {
         "epsilon": _json(found.epsilon),
-        "basis": "PLD" if found.exact is None else "exact Gaussian curve",
+        "basis": found.basis or ("PLD" if found.exact is None else "exact Gaussian curve"),
         "epsilon_exact": _json(found.exact),
         "epsilon_pld": _json(found.pld),
         "epsilon_rdp": _json(found.rdp),

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ._certificate import make_certificate, redistilled
 from ._check import LimbeckError, positive
 from ._data import Dataset
+from ._paid import PaidRun, paid_run
 from ._plan import Plan, plan
 from ._recipe import make_method
 from ._release import Release, check_target, draw
 from ._schema import Schema
 from .methods import AbstractMeasureOnce, AbstractMethod, Generated, Product
-from .privacy import Budget, Charge, Job, Ledger, Noise, Private, new_run
+from .privacy import Budget, Charge, Ledger
 
 Progress = Callable[[str, float], None]
 
@@ -68,20 +68,10 @@ def distill(
     if out is not None:
         check_target(Path(out), force=force)
     planned = plan(method, data.schema, budget)
-    ledger = ledger or Ledger()
-    if law and seed is None:
-        raise LimbeckError("law mode is a test of the software and needs a seed.")
-    noise = Noise() if seed is None else Noise.from_seed(seed, law=law)
-    with Job(ledger.jobs, _identity(planned, seed, noise)) as job:
-        run, resumed = _admit(job, ledger, planned, data, noise, progress)
-        if resumed is not None:
-            noise = Noise(secret=resumed, seeded=noise.seeded, law=noise.law)
-        private = Private(data, planned.charges, budget, noise, job, progress)
-        release = _make(private, planned, noise, rows, settings_source, progress)
+    with paid_run(planned, data, ledger=ledger, seed=seed, law=law, progress=progress) as paid:
+        release = _make(paid, method, planned, rows, settings_source, progress)
         if out is not None:
             release.save(out, force=force)
-        ledger.finish(run)
-        job.erase()
     return release
 
 
@@ -133,7 +123,7 @@ def redistil(
     made = Release(
         schema=schema,
         certificate=certificate,
-        data=draw(schema, product.source, rows or _size(product, schema), seed=seed),
+        data=draw(schema, product.source, rows or release_size(product, schema), seed=seed),
         source=product.source,
         measurements=release.measurements,
     )
@@ -150,50 +140,24 @@ def _check_rows(method: AbstractMethod, rows: int) -> None:
         )
 
 
-def _size(product: Product, schema: Schema) -> int:
+def release_size(product: Product, schema: Schema) -> int:
     """How many rows to release when nobody said."""
     many = schema.image and isinstance(product.source, Generated)
     return min(product.rows, IMAGE_ROWS) if many else product.rows
 
 
-def _admit(
-    job: Job, ledger: Ledger, planned: Plan, data: Dataset, noise: Noise, progress: Progress
-) -> tuple[str, bytes | None]:
-    """Pay for the run, unless it is a killed one that was paid for and sees the same rows."""
-    schema, budget = planned.schema, planned.budget
-    run = new_run(
-        schema.dataset, planned.method.name, planned.charges, planned.cost, budget.adjacency
-    )
-    secret = job.secret()
-    if secret is None:
-        ledger.check(schema.dataset, schema.lifetime, run)  # before a row is read
-    data._encoded(lambda count: progress("reading", 0.0))
-    progress("reading", 1.0)
-    if secret is not None and job.run is not None and job.matches(data._digest(secret)):
-        if not ledger.has(job.run):  # killed between writing the state and booking the charge
-            ledger.charge(schema.lifetime, replace(run, id=job.run))
-        return job.run, secret
-    job.clear()
-    job.begin(run.id, noise.secret, data._digest(noise.secret))
-    try:
-        ledger.charge(schema.lifetime, run)
-    except LimbeckError:
-        job.erase()
-        raise
-    return run.id, None
-
-
 def _make(
-    private: Private,
+    paid: PaidRun,
+    method: AbstractMethod,
     planned: Plan,
-    noise: Noise,
     rows: int | None,
     settings_source: str,
     progress: Progress,
 ) -> Release:
+    private, noise = paid.private, paid.noise
     schema = private.estimate()
     public_seed = noise.public_seed("method")
-    product = planned.method.run(private, seed=public_seed, progress=progress)
+    product = method.run(private, seed=public_seed, progress=progress)
     certificate = make_certificate(
         planned,
         private.executed(),
@@ -203,7 +167,7 @@ def _make(
         source=settings_source,
         public_seed=public_seed,
     )
-    count = rows or _size(product, schema)
+    count = rows or release_size(product, schema)
     seed = noise.public_seed("rows")
     return Release(
         schema=schema,
@@ -212,14 +176,3 @@ def _make(
         source=product.source,
         measurements=product.measurements,
     )
-
-
-def _identity(planned: Plan, seed: int | None, noise: Noise) -> dict[str, object]:
-    return {
-        "schema": planned.schema.digest,
-        "method": planned.method.name,
-        "settings": planned.method.settings(),
-        "budget": vars(planned.budget),
-        "seed": seed,
-        "law": noise.law,
-    }

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ._check import LimbeckError
 from ._columns import Numeric
 from ._schema import Schema
-from .methods import AbstractMethod
-from .privacy import Budget, Charge, Cost, calibrate, check_grid, cost
+from .methods import AbstractInquiry
+from .privacy import (
+    Budget,
+    Charge,
+    Cost,
+    calibrate,
+    calibrate_stopping,
+    check_grid,
+    cost,
+    stopping_cost,
+)
 
+CHOICE = "choice"
 THRESHOLD_SHARE = 0.05
 """Part of delta for the thresholds of all estimated categories together."""
 ZOOMS, ZOOM_BINS = 3, 68
@@ -31,28 +42,79 @@ class Plan:
     """
 
     schema: Schema
-    method: AbstractMethod
+    method: AbstractInquiry
+    """What asks: a method, or a score that is paid for."""
     budget: Budget
     charges: tuple[Charge, ...]
     shares: tuple[float, ...]
     cost: Cost
 
 
-def plan(method: AbstractMethod, schema: Schema, budget: Budget) -> Plan:
+def plan(
+    method: AbstractInquiry,
+    schema: Schema,
+    budget: Budget,
+    *,
+    choice: tuple[int, float] | None = None,
+) -> Plan:
     """Calibrate everything the method and the schema will ask, jointly, to the budget.
 
     Args:
-        method: What to make.
+        method: What to make, or whatever else asks.
         schema: The public description of the data; bounds it wants estimated are charged too.
         budget: Epsilon and delta for the whole run.
+        choice: Number of candidates made from the same answers, and the share for comparing them.
     """
+    comparing = None if choice is None else (choice_charge(choice[0]), choice[1])
+    asked = _asked(method, schema, budget, comparing)
+    charges = calibrate([c for c, _ in asked], [s for _, s in asked], budget)
+    return _planned(method, schema, budget, asked, charges, cost(charges, budget))
+
+
+def plan_stopping(
+    methods: Sequence[AbstractInquiry], schema: Schema, budget: Budget, *, share: float, mean: float
+) -> list[Plan]:
+    """A plan for each of several candidates, of which randomly many are run and one is kept.
+
+    Args:
+        methods: The candidates.
+        schema: The public description of the data.
+        budget: Pays for all of it.
+        share: Part of each run for its score.
+        mean: Average number of runs.
+    """
+    asked = [_asked(m, schema, budget, (choice_charge(1), share)) for m in methods]
+    alternatives = calibrate_stopping(
+        [[c for c, _ in one] for one in asked], [[s for _, s in one] for one in asked], budget, mean
+    )
+    price = stopping_cost(alternatives, budget, mean)
+    return [
+        _planned(method, schema, budget, one, charges, price)
+        for method, one, charges in zip(methods, asked, alternatives, strict=True)
+    ]
+
+
+def choice_charge(candidates: int) -> Charge:
+    """What comparing candidates measures: the differences between their numbers of right
+    predictions, all at once, or for one alone (of randomly many) that number."""
+    bound = 1.0 if candidates == 1 else math.sqrt(candidates) / 2
+    return Charge(name=CHOICE, sensitivity=bound, coordinates=candidates)
+
+
+def _asked(
+    method: AbstractInquiry,
+    schema: Schema,
+    budget: Budget,
+    comparing: tuple[Charge, float] | None,
+) -> list[tuple[Charge, float]]:
+    """Every question with its share: estimates, the method's own, the comparison of candidates."""
     budget.check_rows(schema.rows)
     if method.needs_bare_rows and budget.private:
         raise LimbeckError(
             f"{method.name} works on the bare rows and keeps nothing private; it runs with epsilon = "
             "infinity (--non-private) only."
         )
-    asked = _estimates(schema, budget)
+    asked = _estimates(schema, budget) + ([] if comparing is None else [comparing])
     left = 1.0 - sum(share for _, share in asked)
     wanted = method.requests(schema)
     whole = sum(r.share for r in wanted)
@@ -63,7 +125,17 @@ def plan(method: AbstractMethod, schema: Schema, budget: Budget) -> Plan:
                 "Poisson sampling is accounted under add/remove only; use adjacency = add-remove."
             )
         asked = [(doubled(c), share) for c, share in asked]
-    charges = calibrate([c for c, _ in asked], [s for _, s in asked], budget)
+    return asked
+
+
+def _planned(
+    method: AbstractInquiry,
+    schema: Schema,
+    budget: Budget,
+    asked: Sequence[tuple[Charge, float]],
+    charges: Sequence[Charge],
+    price: Cost,
+) -> Plan:
     for charge in charges:
         check_grid(charge)
     return Plan(
@@ -72,7 +144,7 @@ def plan(method: AbstractMethod, schema: Schema, budget: Budget) -> Plan:
         budget=budget,
         charges=tuple(charges),
         shares=tuple(s for _, s in asked),
-        cost=cost(charges, budget),
+        cost=price,
     )
 
 

@@ -6,6 +6,7 @@ Exit codes: 0 done; 2 something the user can mend (one line on standard error, n
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -116,6 +117,12 @@ def distill(
     recipe: RecipePath = None,
     per_class: PerClass = None,
     setting: Settings = None,
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tune", help="Choose a setting privately, as NAME=[VALUE, VALUE]; may be repeated."
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Reproducible noise: not for release.")
     ] = None,
@@ -132,19 +139,29 @@ def distill(
     chosen = _recipe(method, recipe, _settings(per_class, setting), declared)
     budget = lk.Budget(epsilon, delta, chosen.adjacency)
     dataset = lk.read(data, declared)
+    tried = _candidates(chosen.method, candidates)
     with _progress(quiet=as_json) as report:
-        release = lk.distill(
-            dataset,
-            chosen.method,
-            budget,
-            out=out,
-            rows=chosen.rows,
-            seed=seed,
-            force=force,
-            non_private=non_private,
-            settings_source=chosen.settings_source,
-            progress=report,
-        )
+        if tried:
+            if non_private:
+                raise LimbeckError("--tune chooses within a budget; leave --non-private out.")
+            source = f"{chosen.settings_source}; {len(tried)} declared candidates, chosen privately"
+            release = lk.tune(
+                dataset, tried, budget, out=out, rows=chosen.rows, seed=seed, force=force,
+                settings_source=source, progress=report,
+            )  # fmt: skip
+        else:
+            release = lk.distill(
+                dataset,
+                chosen.method,
+                budget,
+                out=out,
+                rows=chosen.rows,
+                seed=seed,
+                force=force,
+                non_private=non_private,
+                settings_source=chosen.settings_source,
+                progress=report,
+            )
     if as_json:
         _print_json({"release": str(out), "guarantee": release.certificate["guarantee"]})
     else:
@@ -178,16 +195,21 @@ def redistil(
 
 @app.command()
 def verify(
-    release: Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)],
+    release: Annotated[
+        Path, typer.Argument(help="A release, or a file of measured scores.", show_default=False)
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Recompute epsilon from the certificate alone and check every file's sum."""
     import limbeck as lk
 
+    from ._measured import verify_scores
     from ._release import read_certificate
 
-    found = lk.verify(release)
-    certificate = read_certificate(release)
+    if release.is_file():
+        found, certificate = verify_scores(release)
+    else:
+        found, certificate = lk.verify(release), read_certificate(release)
     stamp = certificate["not_releasable_because"]
     if as_json:
         _print_json(
@@ -200,7 +222,8 @@ def verify(
         return
     guarantee = certificate["guarantee"]
     basis = certificate["accounting"]["basis"]
-    console.print("[green]Files[/]      every checksum holds")
+    holds = "every figure follows" if release.is_file() else "every checksum holds"
+    console.print(f"[green]Files[/]      {holds}")
     console.print(
         f"[green]Epsilon[/]    {found.epsilon:.6g} at delta {found.delta:g}, recomputed ({basis}); claimed {guarantee['epsilon']}"
     )
@@ -229,13 +252,39 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option("--out", help="File for the scores, for `limbeck report`.")
     ] = None,
+    releasable: Annotated[
+        float | None,
+        typer.Option(
+            "--releasable",
+            help="Count with noise, at this epsilon, charged to the data set: may be published.",
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="With --releasable.")] = 1e-6,
     as_json: AsJson = False,
 ) -> None:
-    """Score a release against real rows. Internal: the scores are not covered by epsilon."""
+    """Score a release against real rows. Internal, unless the scores are paid for: --releasable."""
     import limbeck as lk
 
     lk.verify(release)
     given = lk.Release.load(release)
+    if releasable is not None:
+        if train is not None or full or seeds is not None:
+            raise LimbeckError(
+                "--releasable counts the predictions of one classifier; it goes without --train, "
+                "--full and --seeds."
+            )
+        budget = lk.Budget(releasable, delta, given.certificate["guarantee"]["adjacency"])
+        with _progress(quiet=as_json) as report:
+            measured = lk.measure_scores(
+                given, lk.read(test, given.schema), budget, progress=report
+            )
+        if out is not None:
+            measured.save(out)
+        if as_json:
+            _print_json(measured.facts())
+        else:
+            _show_measured(measured, out)
+        return
     real = [None if path is None else lk.read(path, given.schema) for path in (test, train)]
     assert real[0] is not None
     with _progress(quiet=as_json) as report:
@@ -293,6 +342,68 @@ def report(
     console.print(f"Page: {out}", markup=False)
     if scores or test:
         console.print("[yellow]Internal: not covered by epsilon.[/]")
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str, typer.Argument(help="A table or figure, such as dp-kip-scatternet-table2.")
+    ] = "",
+    list_all: Annotated[bool, typer.Option("--list", help="Name every table and figure.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the quick cells, with reduced settings.")
+    ] = False,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="Repetitions; by default 1 with --quick, else 5.")
+    ] = None,
+    only: Annotated[
+        str, typer.Option("--only", help="Run only cells whose row or column contains this.")
+    ] = "",
+    known: Annotated[
+        bool, typer.Option("--known", help="Run nothing: show what earlier runs found.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="File for the result (.md).")] = None,
+    cache: Annotated[Path | None, typer.Option("--cache", help="Folder of finished parts.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a table or figure of the five papers again and print ours beside theirs."""
+    from . import reproduce as papers
+
+    if list_all or not name:
+        found = [papers.find(n) for n in papers.names()]
+        if as_json:
+            _print_json([{"name": e.name, "kind": e.kind, "title": e.title} for e in found])
+            return
+        table = Table("name", "cells", "what", box=None, pad_edge=False)
+        for exhibit in found:
+            table.add_row(exhibit.name, str(len(exhibit.cells) or ""), escape(exhibit.title))
+        console.print(table)
+        console.print("Run one with `limbeck reproduce NAME`; a part of it with --quick or --only.")
+        return
+    exhibit = papers.find(name)
+    ahead = papers.estimate(exhibit, quick=quick, seeds=seeds, only=only, cache=cache)
+    if not as_json:
+        console.print(f"[bold]{exhibit.name}[/]: {escape(exhibit.title)}")
+        console.print(
+            f"{ahead.run} to run, about {_duration(ahead.minutes)} on two cores; {ahead.cached} known "
+            f"already; {ahead.left_out} left out. Stopped runs go on where they were."
+        )
+    with _progress(quiet=as_json) as report:
+        done = papers.reproduce(
+            exhibit, quick=quick, seeds=seeds, only=only, cache=cache, known=known, progress=report
+        )
+    if out is not None:
+        out.write_text(done.markdown(), encoding="utf-8")
+    if as_json:
+        _print_json(done.facts())
+        return
+    head, *body = done.lines()
+    table = Table(*head, box=None, pad_edge=False)
+    for line in body:
+        table.add_row(*(escape(cell.replace("*", "")) for cell in line))
+    console.print(table)
+    for note in done.notes():
+        console.print(note.replace("*", ""), markup=False)
 
 
 @app.command()
@@ -489,6 +600,24 @@ def _settings(per_class: int | None, given: list[str] | None) -> dict[str, Any]:
     return found
 
 
+def _candidates(method: Any, given: list[str] | None) -> list[Any]:
+    """Every combination of the values that --tune names, each as the method with these settings."""
+    from ._recipe import make_method
+
+    if not given:
+        return []
+    values = _settings(None, given)
+    for name, several in values.items():
+        if not isinstance(several, list) or len(several) < 2:
+            raise LimbeckError(
+                f"Expected --tune {name}=[VALUE, VALUE, ...] with two values or more, got '{several}'."
+            )
+    return [
+        make_method(method.name, {**method.settings(), **dict(zip(values, combined, strict=True))})
+        for combined in itertools.product(*values.values())
+    ]
+
+
 @contextmanager
 def _progress(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
     """A bar per phase on a terminal; one line per finished phase elsewhere."""
@@ -566,6 +695,15 @@ def _show_release(release: Any, out: Path) -> None:
             f"{charge['noise_multiplier']:.3g} x sensitivity {charge['sensitivity']:g}",
             markup=False,
         )
+    chosen = release.certificate["method"].get("chosen_among")
+    if chosen and not release.certificate["method"]["redistilled_from"]:
+        won = release.certificate["method"]["settings"]
+        others = [c["settings"] for c in chosen["candidates"]]
+        told = [f"{k} = {v}" for k, v in won.items() if any(o[k] != v for o in others)]
+        console.print(
+            f"  chosen among {len(others)} candidates by {chosen['way']}: {', '.join(told)}",
+            markup=False,
+        )
     for reason in release.certificate["not_releasable_because"]:
         console.print(f"[yellow]Not for release:[/] {escape(reason)}")
 
@@ -589,6 +727,32 @@ def _show_scores(found: Any) -> None:
         f"{found.released_rows} released rows, {found.test_rows} real test rows. "
         f"[yellow]{escape(found.stamp.capitalize())}.[/]"
     )
+
+
+def _show_measured(measured: Any, out: Path | None) -> None:
+    certificate = measured.certificate
+    guarantee, data = certificate["guarantee"], certificate["data"]
+    table = Table("figure", "value", "spread of the noise", box=None, pad_edge=False)
+    for name, figure in measured.figures.items():
+        form = ".0f" if name == "rows" else ".4f"
+        table.add_row(name, f"{figure['value']:{form}}", f"{figure['noise_spread']:{form}}")
+    console.print(table)
+    console.print(
+        f"{certificate['method']['settings']['classifier']}, trained on the release; its predictions "
+        f"counted with noise: epsilon {guarantee['epsilon']:g}, delta {guarantee['delta']:g}, charged "
+        f"to '{data['dataset']}'.",
+        markup=False,
+    )
+    for reason in certificate["not_releasable_because"]:
+        console.print(f"[yellow]Not for release:[/] {escape(reason)}")
+    if out is not None:
+        console.print(f"With their certificate: {out} (limbeck verify checks it)", markup=False)
+
+
+def _duration(minutes: float) -> str:
+    if minutes < 90:
+        return f"{max(1, round(minutes))} minutes" if minutes else "no time"
+    return f"{minutes / 60:.0f} hours" if minutes < 60 * 48 else f"{minutes / 1440:.0f} days"
 
 
 def _account_facts(account: Any) -> dict[str, Any]:

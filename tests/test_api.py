@@ -13,7 +13,7 @@ PUBLIC = {
     "BudgetExceeded", "DataError", "LimbeckError", "ReleaseError", "SchemaError",
     "Category", "Date", "Image", "Numeric", "Lifetime", "Schema",
     "Dataset", "read", "draft_schema",
-    "redistil", "evaluate", "Scores",
+    "redistil", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify",
     "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS",
     "datasets",
@@ -21,7 +21,14 @@ PUBLIC = {
 
 
 def _public() -> set[str]:
-    hidden = {"privacy", "methods", "features", "nets", "scores"}  # packages, importable as such
+    hidden = {
+        "privacy",
+        "methods",
+        "features",
+        "nets",
+        "scores",
+        "reproduce",
+    }  # packages, importable as such
     return {n for n in vars(lk) if not n.startswith("_")} - hidden - {"cli"}
 
 

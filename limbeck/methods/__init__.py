@@ -2,6 +2,9 @@
 
 from .._schema import Schema
 from ._base import (
+    AbstractInquiry as AbstractInquiry,
+)
+from ._base import (
     AbstractMeasureOnce as AbstractMeasureOnce,
 )
 from ._base import (
@@ -19,6 +22,7 @@ from ._dpmerf import DPMERF as DPMERF
 from ._dpntk import DPNTK as DPNTK
 from ._fullmmd import FullMMD as FullMMD
 from ._gpate import GPATE as GPATE
+from ._kernel import AbstractKernelMethod as AbstractKernelMethod
 from ._kip import KIP as KIP
 from ._marginals import Marginals as Marginals
 from ._measureonce import MeasureOnce as MeasureOnce
@@ -27,6 +31,8 @@ from ._source import SOURCES as SOURCES
 from ._source import Distilled as Distilled
 from ._source import Generated as Generated
 from ._source import Source as Source
+from ._teacher import softmax_residual as softmax_residual
+from ._teacher import train_teacher as train_teacher
 
 METHODS: dict[str, type[AbstractMethod]] = {
     method.name: method

@@ -37,29 +37,37 @@ class Product:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AbstractMethod(abc.ABC):
-    """A method's settings are its fields; it holds no data and no state."""
+class AbstractInquiry(abc.ABC):
+    """Anything that asks planned questions about rows: a method, or a score that is paid for.
+
+    Its settings are its fields; it holds no data and no state.
+    """
 
     name: ClassVar[str]
     papers: ClassVar[tuple[str, ...]]
-    """References that a release made with the method should cite."""
-    fixed_size: ClassVar[bool] = False
-    """Whether settings say how many rows come out (a distilled set), not the caller."""
-
+    """References that whoever uses the answers should cite."""
     needs_bare_rows: ClassVar[bool] = False
-    """Whether the method promises nothing, and so runs at epsilon = infinity only."""
+    """Whether it promises nothing, and so runs at epsilon = infinity only."""
 
     @abc.abstractmethod
     def requests(self, schema: Schema) -> list[Request]:
-        """Everything the method will ask, from public knowledge alone."""
-
-    @abc.abstractmethod
-    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
-        """Ask the planned questions and post-process the answers."""
+        """Everything that will be asked, from public knowledge alone."""
 
     def settings(self) -> dict[str, Any]:
         """The fields as plain data."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractMethod(AbstractInquiry):
+    """What makes releases."""
+
+    fixed_size: ClassVar[bool] = False
+    """Whether settings say how many rows come out (a distilled set), not the caller."""
+
+    @abc.abstractmethod
+    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
+        """Ask the planned questions and post-process the answers."""
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> AbstractMethod:

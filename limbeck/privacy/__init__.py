@@ -42,5 +42,9 @@ from ._private import FeatureMap as FeatureMap
 from ._private import GroupedFeatures as GroupedFeatures
 from ._private import Private as Private
 from ._private import RowGradients as RowGradients
+from ._stopping import STOPPING as STOPPING
+from ._stopping import calibrate_stopping as calibrate_stopping
+from ._stopping import draw_runs as draw_runs
+from ._stopping import stopping_cost as stopping_cost
 from ._sum import check_grid as check_grid
 from ._teachers import Teacher as Teacher

@@ -53,7 +53,7 @@ class Charge:
 
     @property
     def gaussian(self) -> bool:
-        return self.mechanism != "discrete laplace" and self.sampling is None
+        return self.mechanism in ("discrete gaussian", "gaussian") and self.sampling is None
 
     @property
     def noise(self) -> float:
@@ -62,6 +62,11 @@ class Charge:
 
     def event(self, *, renyi: bool = False) -> dp_accounting.DpEvent:
         """The charge in dp-accounting's words, for its PLD or its RDP accountant."""
+        if self.mechanism not in MECHANISMS:
+            raise LimbeckError(
+                f"A {self.mechanism} run is priced as a whole, which the rdp filter cannot do. Declare "
+                'filter = "sum" or "gdp" in the schema\'s [lifetime].'
+            )
         if self.noise_multiplier == 0:
             return dp_accounting.NonPrivateDpEvent()
         event: dp_accounting.DpEvent
@@ -97,6 +102,8 @@ class Cost:
     """Part of delta spent on discrete against continuous noise."""
     threshold: float
     """Part of delta spent on thresholds of estimated categories."""
+    basis: str = ""
+    """What epsilon was computed by, where that is neither the exact curve nor PLD."""
 
 
 def gaussian_mu(charges: Sequence[Charge]) -> float | None:

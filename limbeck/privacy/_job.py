@@ -98,6 +98,10 @@ class Job:
             os.fsync(file.fileno())
         partial.replace(path)
 
+    def part(self, name: str) -> JobPart:
+        """Where a run within this one keeps its answers."""
+        return JobPart(self, name)
+
     def clear(self) -> None:
         """Erase secret and answers, keeping the folder and its lock."""
         for path in self.folder.iterdir():
@@ -123,6 +127,19 @@ class Job:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             os.fsync(file.fileno())
+
+
+class JobPart:
+    """Answers of one part of a job, under names of their own."""
+
+    def __init__(self, job: Job, name: str) -> None:
+        self._job, self._name = job, name
+
+    def load(self, name: str) -> np.ndarray | None:
+        return self._job.load(f"{self._name}/{name}")
+
+    def save(self, name: str, answer: np.ndarray) -> None:
+        self._job.save(f"{self._name}/{name}", answer)
 
 
 def _file_name(name: str) -> str:

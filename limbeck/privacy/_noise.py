@@ -84,6 +84,14 @@ class Noise:
         self._used.add(purpose)
         return Stream(self.secret, purpose)
 
+    def part(self, name: str) -> Noise:
+        """The randomness of a run within this one, independent of all other parts."""
+        if f"part {name}" in self._used:
+            raise RuntimeError(f"the noise of part '{name}' was given out before")
+        self._used.add(f"part {name}")
+        secret = hashlib.blake2b(b"part " + name.encode(), key=self.secret, digest_size=32).digest()
+        return Noise(secret=secret, seeded=self.seeded, law=self.law)
+
     def public_seed(self, purpose: str) -> int:
         """A seed for post-processing (initial networks, latent codes): independent of the noise."""
         digest = hashlib.blake2b(b"public " + purpose.encode(), key=self.secret, digest_size=4)

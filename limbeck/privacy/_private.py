@@ -29,7 +29,7 @@ from ._accountant import Charge
 from ._ballots import Ballot, Directions
 from ._budget import Budget
 from ._discrete import discrete_laplace
-from ._job import Job
+from ._job import Job, JobPart
 from ._noise import Noise
 from ._outer import UNIT, OuterBlocks, OuterSum
 from ._sampling import PoissonBatches
@@ -136,7 +136,7 @@ class Private:
         charges: Sequence[Charge],
         budget: Budget,
         noise: Noise,
-        job: Job | None = None,
+        job: Job | JobPart | None = None,
         progress: Callable[[str, float], None] = lambda phase, done: None,
     ) -> None:
         self._data, self._budget, self._noise, self._job = data, budget, noise, job

@@ -23,7 +23,7 @@ def logistic_score(released: Dataset, test: Dataset, *, penalty: float = 1e-4) -
         penalty: L2 penalty per training row.
     """
     x, y = _arrays(released)
-    weights = _fit(x, y, len(released.schema.classes), penalty)
+    weights = logistic_weights(x, y, len(released.schema.classes), penalty=penalty)
     x_test, y_test = _arrays(test)
     chances = softmax(x_test @ weights[:-1] + weights[-1], axis=1)
     scores = {"accuracy": float((chances.argmax(axis=1) == y_test).mean())}
@@ -49,7 +49,10 @@ def _arrays(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     return data.schema.expand(rows.cells[kept]), rows.labels[kept]
 
 
-def _fit(x: np.ndarray, y: np.ndarray, classes: int, penalty: float) -> np.ndarray:
+def logistic_weights(
+    x: np.ndarray, y: np.ndarray, classes: int, *, penalty: float = 1e-4
+) -> np.ndarray:
+    """Weights (slots + 1, classes) of a logistic regression, the intercepts last."""
     target = np.eye(classes, dtype=np.float32)[y]
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:

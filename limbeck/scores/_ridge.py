@@ -98,17 +98,35 @@ def _with_features(
     ridge: float,
 ) -> np.ndarray:
     phi = support if features is None else feature_rows(features, support)
-    phi = phi.astype(np.float64)
-    if len(phi) <= phi.shape[1]:
-        weights = phi.T @ _solve(phi @ phi.T, centred, ridge)
-    else:  # the same weights, from the smaller of the two systems
-        share = phi.shape[1] / len(phi)
-        weights = _solve(phi.T @ phi, phi.T @ centred, ridge * share)
+    weights = _feature_weights(phi, centred, ridge)
     if features is None:
         parts = [test[at : at + CHUNK] @ weights for at in range(0, len(test), CHUNK)]
         return np.concatenate(parts) if parts else np.zeros((0, centred.shape[1]))
     mapped = eqx.filter_jit(features)
     return _in_chunks(lambda part: np.asarray(mapped(part), np.float64) @ weights, test)
+
+
+def _feature_weights(phi: np.ndarray, centred: np.ndarray, ridge: float) -> np.ndarray:
+    phi = phi.astype(np.float64)
+    if len(phi) <= phi.shape[1]:
+        return phi.T @ _solve(phi @ phi.T, centred, ridge)
+    share = phi.shape[1] / len(phi)  # the same weights, from the smaller of the two systems
+    return _solve(phi.T @ phi, phi.T @ centred, ridge * share)
+
+
+def ridge_weights(
+    support: np.ndarray,
+    targets: np.ndarray,
+    *,
+    features: Features,
+    classes: int | None = None,
+    ridge: float = 1e-3,
+) -> np.ndarray:
+    """The regression as weights on features, (size, classes). Arguments as in `ridge_accuracy`."""
+    positive(ridge=ridge)
+    wanted = one_hot(targets, classes)
+    phi = feature_rows(features, flat_rows(support))
+    return _feature_weights(phi, wanted - 1 / wanted.shape[1], ridge)
 
 
 def feature_rows(features: Features, rows: np.ndarray, *, chunk: int = CHUNK) -> np.ndarray:

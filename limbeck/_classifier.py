@@ -1,0 +1,146 @@
+"""The other way to spend a budget: a private classifier trained on the real rows, and no data set.
+
+DP-SGD in its simplest strong form: softmax regression on fixed features (scattering for images,
+random Fourier features for tables) by noisy gradients. The papers compare released data with such
+a classifier; so do `limbeck reproduce` and `benchmarks/scores.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+
+from ._check import LimbeckError, fraction, positive
+from ._data import Dataset
+from ._paid import Progress, paid_run
+from ._plan import plan
+from ._schema import Schema
+from .features import Fourier, Scattering
+from .methods import AbstractInquiry, Request, softmax_residual, train_teacher
+from .privacy import Budget, Charge, Cost, Ledger, Private
+from .scores import feature_rows
+
+COUNTS, GRADIENT = "class counts", "gradient"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateClassifier(AbstractInquiry):
+    """Softmax regression on fixed features, trained by noisy gradients over all rows.
+
+    Privacy:
+        Measures class counts (sensitivity 1) and, `steps` times, the sum over all rows of the
+        loss's gradients by a linear head, each clipped to norm 1, under add/remove of one row,
+        with discrete Gaussian noise calibrated jointly. Events: Gaussians.
+    """
+
+    name: ClassVar[str] = "private-classifier"
+    papers: ClassVar[tuple[str, ...]] = (
+        "M. Abadi et al. Deep Learning with Differential Privacy. CCS 2016.",
+        "F. Tramer, D. Boneh. Differentially Private Learning Needs Better Features. ICLR 2021.",
+    )
+
+    steps: int = 100
+    """Noisy gradient steps, the last iterate counts."""
+    learning_rate: float = 32.0
+    features: int = 2000
+    """Random Fourier features, for tables."""
+    count_share: float = 0.01
+    """Share of the budget for class counts, which turn sums into means."""
+
+    def __post_init__(self) -> None:
+        positive(steps=self.steps, learning_rate=self.learning_rate, features=self.features)
+        fraction(count_share=self.count_share)
+
+    def requests(self, schema: Schema) -> list[Request]:
+        classes = len(schema.classes)
+        if not schema.label or classes < 2:
+            raise LimbeckError(
+                "A classifier needs a label with at least two classes; declare one in the schema."
+            )
+        counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=classes)
+        gradient = Charge(
+            name=GRADIENT,
+            sensitivity=1.0,
+            coordinates=self.feature_map(schema, 0).size * classes,
+            steps=self.steps,
+        )
+        return [
+            Request(charge=counts, share=self.count_share),
+            Request(charge=gradient, share=1 - self.count_share),
+        ]
+
+    def feature_map(self, schema: Schema, seed: int) -> Scattering | Fourier:
+        """Features of norm 1 that know nothing of the rows."""
+        if schema.image:
+            height, width, channels = schema.image.shape
+            return Scattering(height=height, width=width, channels=channels, normalisation="group")
+        width_of_rows = float(np.sqrt(len(schema.inputs)))
+        return Fourier(
+            slots=schema.slots,
+            size=self.features,
+            length_scales=(width_of_rows / 2, width_of_rows),
+            key=jax.random.fold_in(jax.random.key(seed), 1),
+        )
+
+    def train(self, private: Private, *, seed: int) -> np.ndarray:
+        """Weights (features, classes) of the linear head."""
+        counts = private.histogram(COUNTS)
+        features = self.feature_map(private.schema, seed)
+        classes = len(private.schema.classes)
+        gradient = private.linear_gradients(GRADIENT, features, softmax_residual, outputs=classes)
+        return train_teacher(
+            gradient,
+            size=features.size,
+            classes=classes,
+            rows=max(float(np.maximum(counts, 0.0).sum()), 1.0),
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedClassifier:
+    """Noisy weights on public features: free to use on any rows."""
+
+    features: Any
+    weights: np.ndarray
+    cost: Cost
+
+    def scores(self, slots: np.ndarray) -> np.ndarray:
+        """Outputs (rows, classes); the largest is the prediction."""
+        return feature_rows(self.features, slots) @ self.weights
+
+
+def train_classifier(
+    data: Dataset,
+    budget: Budget,
+    *,
+    classifier: PrivateClassifier | None = None,
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+    law: bool = False,
+    progress: Progress = lambda phase, done: None,
+) -> TrainedClassifier:
+    """Train a private classifier; the whole charge is booked before any noise is drawn.
+
+    Args:
+        data: Real rows.
+        budget: Epsilon and delta.
+        classifier: Settings; by default those of `PrivateClassifier`.
+        ledger: Where spending is booked; by default the user's own ledger.
+        seed: Reproducible noise, for tests and benchmarks.
+        law: For tests of the software: the data are multiplied by zero.
+        progress: Called with a phase and a fraction done.
+    """
+    inquiry = classifier or PrivateClassifier()
+    planned = plan(inquiry, data.schema, budget)
+    with paid_run(planned, data, ledger=ledger, seed=seed, law=law, progress=progress) as paid:
+        schema = paid.private.estimate()
+        public_seed = paid.noise.public_seed("method")
+        weights = inquiry.train(paid.private, seed=public_seed)
+        paid.private.executed()
+    features = inquiry.feature_map(schema, public_seed)
+    return TrainedClassifier(features, weights.astype(np.float32), planned.cost)

@@ -1,0 +1,276 @@
+"""Scores that may be published: counts of right and wrong predictions, measured with noise and paid for.
+
+A classifier is trained on the released rows alone, which is free. What it says about each real test
+row is counted through `Private`, and the charge is booked to the data set those rows come from.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ._certificate import make_certificate, recompute
+from ._check import DataError, LimbeckError, ReleaseError, positive
+from ._data import Dataset
+from ._evaluate import certificate_digest, released_data
+from ._learner import learn
+from ._paid import Progress, paid_run
+from ._plan import plan
+from ._release import Release
+from ._schema import Schema
+from .methods import AbstractInquiry, Request
+from .privacy import Budget, Charge, Cost, Ledger, Private
+
+COUNTS = "counts"
+DRAWS = 2_000
+"""Draws of noise from which the spread of a figure is found."""
+LIMITS = (
+    "The certificate proves what was claimed and that it adds up, not that the software ran unmodified.",
+    "The counts hold noise; figures made of them hold it too, as their noise_spread says.",
+    "The figures are about the test rows that were counted, and about this one classifier.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreCounts(AbstractInquiry):
+    """How often a classifier trained on a release says what, by the true class.
+
+    Privacy:
+        One histogram: a test row counts in the one cell of its true class and of what is said
+        about it, under add/remove of one row. Discrete Gaussian noise. Event: one Gaussian.
+    """
+
+    name: ClassVar[str] = "measured-scores"
+    papers: ClassVar[tuple[str, ...]] = ()
+
+    release: str
+    """Digest of the certificate of the release that the classifier learned from."""
+    classifier: str
+    bins: int = 20
+    """For two classes: parts into which the second one's chance is cut, for the ROC curve."""
+
+    def __post_init__(self) -> None:
+        positive(bins=self.bins)
+        if self.bins % 2:
+            raise LimbeckError(f"Expected an even number of bins, got {self.bins}.")
+
+    def shape(self, classes: int) -> tuple[int, int]:
+        """True classes by predicted classes, or for two classes by bins."""
+        return classes, self.bins if classes == 2 else classes
+
+    def requests(self, schema: Schema) -> list[Request]:
+        classes = len(schema.classes)
+        if not schema.label or classes < 2:
+            raise LimbeckError("Counting predictions needs a label with at least two classes.")
+        cells = int(np.prod(self.shape(classes)))
+        return [Request(charge=Charge(name=COUNTS, sensitivity=1.0, coordinates=cells), share=1.0)]
+
+    def measure(self, private: Private, predictor: Any) -> np.ndarray:
+        classes = len(private.schema.classes)
+        shape = self.shape(classes)
+        found = private.grouped_sum(COUNTS, Said(predictor, *shape))
+        return found.reshape(shape)
+
+
+class Said(eqx.Module):
+    """The cell that a row counts in: its class, and what a classifier says about it."""
+
+    predictor: Any
+    classes: int = eqx.field(static=True)
+    kinds: int = eqx.field(static=True)
+    norm_bound: float = eqx.field(static=True, default=1.0)
+    size: int = eqx.field(static=True, default=1)
+
+    @property
+    def groups(self) -> int:
+        return self.classes * self.kinds
+
+    @property
+    def chunk(self) -> int:
+        return getattr(self.predictor, "chunk", 0)
+
+    def __call__(self, rows: Array, labels: Array) -> tuple[Array, Array]:
+        outputs = self.predictor(rows)
+        said = jnp.argmax(outputs, axis=1)
+        if self.classes == 2:
+            chance = jnp.clip((1 + outputs[:, 1] - outputs[:, 0]) / 2, 0.0, 1.0)
+            said = jnp.clip((chance * self.kinds).astype(jnp.int32), 0, self.kinds - 1)
+        return jnp.ones((len(rows), 1)), labels * self.kinds + said
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredScores:
+    """Noisy counts with what follows from them, and their certificate. They may be published."""
+
+    certificate: dict[str, Any]
+    counts: np.ndarray
+    """Noisy counts: true classes by predicted ones, or for two classes by bins of the chance."""
+
+    @property
+    def figures(self) -> dict[str, dict[str, float]]:
+        """Each figure's value, and the standard deviation that the noise gives it."""
+        return figures_of(self.counts, _noise(self.certificate))
+
+    def facts(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "format": "limbeck measured scores",
+            "certificate": self.certificate,
+            "counts": self.counts.tolist(),
+            "confusion": confusion(self.counts).tolist(),
+            "roc": roc(self.counts) if len(self.counts) == 2 else None,
+            "figures": self.figures,
+        }
+
+    def save(self, path: str | Path) -> Path:
+        """Write the scores with their certificate as JSON."""
+        path = Path(path)
+        path.write_text(json.dumps(self.facts(), indent=2, allow_nan=False) + "\n", "utf-8")
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> MeasuredScores:
+        """Read what `save` wrote, and check it: see `verify_scores`."""
+        try:
+            facts = json.loads(Path(path).read_text(encoding="utf-8"))
+            if facts["format"] != "limbeck measured scores":
+                raise ValueError("another format")
+            found = cls(
+                certificate=facts["certificate"], counts=np.asarray(facts["counts"], np.float64)
+            )
+            stated = facts["figures"]
+            _check(found, stated)
+            return found
+        except OSError as error:
+            raise ReleaseError(f"Cannot read {path}: {error.strerror}.") from None
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise ReleaseError(f"{path} does not hold measured scores: {error}.") from None
+
+
+def measure_scores(
+    release: Release,
+    test: Dataset,
+    budget: Budget,
+    *,
+    ledger: Ledger | None = None,
+    seed: int | None = None,
+    law: bool = False,
+    progress: Progress = lambda phase, done: None,
+) -> MeasuredScores:
+    """Count, with noise, what a classifier trained on a release says about real test rows.
+
+    Args:
+        release: From `limbeck.distill` or `Release.load`.
+        test: Real rows of the release's schema, not among those it was made from.
+        budget: Charged to the data set that the schema names, like any release.
+        ledger: Where spending is booked; by default the user's own ledger.
+        seed: Reproducible noise, for tests and benchmarks. Stamped "not for release".
+        law: For tests of the software: the data are multiplied by zero.
+        progress: Called with a phase and a fraction done.
+
+    Raises:
+        BudgetExceeded: The data set's lifetime budget does not allow it; nothing was counted.
+    """
+    if test.schema.columns != release.schema.columns:
+        raise DataError(
+            "The real rows were read with another schema than the release's. Read them with "
+            "`release.schema`."
+        )
+    if not budget.private:
+        raise LimbeckError("Scores without noise are what `limbeck evaluate` gives anyway.")
+    predictor, name = learn(released_data(release))
+    inquiry = ScoreCounts(release=certificate_digest(release.certificate), classifier=name)
+    planned = plan(inquiry, test.schema, budget)
+    with paid_run(planned, test, ledger=ledger, seed=seed, law=law, progress=progress) as paid:
+        counts = inquiry.measure(paid.private, predictor)
+        certificate = make_certificate(
+            planned,
+            paid.private.executed(),
+            test.schema,
+            seeded=paid.noise.seeded,
+            law=paid.noise.law,
+            source="fixed beforehand",
+            public_seed=0,
+        )
+    return MeasuredScores(certificate={**certificate, "limits": list(LIMITS)}, counts=counts)
+
+
+def verify_scores(path: str | Path) -> tuple[Cost, dict[str, Any]]:
+    """Recompute epsilon and all figures of a file of measured scores; its cost and certificate."""
+    found = MeasuredScores.load(path)
+    return recompute(found.certificate), found.certificate
+
+
+def _check(scores: MeasuredScores, stated: Mapping[str, Mapping[str, float]]) -> None:
+    """Refuse a file whose charge is not that of its counts, or whose figures are not theirs."""
+    recompute(scores.certificate)
+    charges, guarantee = scores.certificate["charges"], scores.certificate["guarantee"]
+    budget = Budget(float(guarantee["epsilon"]), guarantee["delta"], guarantee["adjacency"])
+    factor = budget.sensitivity_factor
+    paid = len(charges) == 1 and charges[0]["name"] == COUNTS and charges[0]["steps"] == 1
+    if not paid or charges[0]["sensitivity"] < factor:
+        raise ReleaseError("The certificate does not pay for these counts.")
+    if scores.counts.ndim != 2 or charges[0]["coordinates"] < scores.counts.size:
+        raise ReleaseError("There are more counts than the certificate pays for.")
+    for name, figure in scores.figures.items():
+        if not math.isclose(stated[name]["value"], figure["value"], abs_tol=1e-9):
+            raise ReleaseError(f"The stated {name} does not follow from the counts.")
+
+
+def confusion(counts: np.ndarray) -> np.ndarray:
+    """True by predicted classes; for two classes the bins below and above a half."""
+    if len(counts) > 2:
+        return counts
+    half = counts.shape[1] // 2
+    return np.stack([counts[:, :half].sum(axis=1), counts[:, half:].sum(axis=1)], axis=1)
+
+
+def roc(counts: np.ndarray) -> dict[str, list[float]]:
+    """The ROC curve at the edges of the bins, from noisy counts held within what counts can be."""
+    kept = np.maximum(counts, 0.0)
+    tails = np.cumsum(kept[:, ::-1], axis=1)
+    rates = tails / np.maximum(tails[:, -1:], 1e-9)
+    return {
+        "false_positive_rate": [0.0, *map(float, rates[0])],
+        "true_positive_rate": [0.0, *map(float, rates[1])],
+    }
+
+
+def figures_of(counts: np.ndarray, noise: float) -> dict[str, dict[str, float]]:
+    """Figures that follow from noisy counts, with the spread that fresh noise gives them."""
+    exact = _figures(counts)
+    rng = np.random.default_rng(0)
+    again = [_figures(counts + noise * rng.standard_normal(counts.shape)) for _ in range(DRAWS)]
+    return {
+        name: {"value": value, "noise_spread": float(np.std([a[name] for a in again]))}
+        for name, value in exact.items()
+    }
+
+
+def _figures(counts: np.ndarray) -> dict[str, float]:
+    table = confusion(counts)
+    total = max(float(table.sum()), 1.0)
+    by_class = np.clip(np.diag(table) / np.maximum(table.sum(axis=1), 1.0), 0.0, 1.0)
+    found = {
+        "rows": float(table.sum()),
+        "accuracy": float(np.clip(np.trace(table) / total, 0.0, 1.0)),
+        "balanced accuracy": float(by_class.mean()),
+    }
+    if len(counts) == 2:
+        curve = roc(counts)
+        x, y = (np.asarray(curve[k]) for k in ("false_positive_rate", "true_positive_rate"))
+        found["ROC AUC"] = float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2))
+    return found
+
+
+def _noise(certificate: Mapping[str, Any]) -> float:
+    return Charge(**certificate["charges"][0]).noise

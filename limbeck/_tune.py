@@ -1,0 +1,289 @@
+"""Private choice of settings: a few declared candidates, tried within the budget.
+
+The honest alternative to trying settings and looking at the test rows. Where all candidates are
+made from the same measurements, these are paid for once and only the noisy comparison is charged
+besides. Otherwise candidates are run in turn, as often as a random number says; the whole of it is
+charged beforehand, and the losing runs are never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ._certificate import make_certificate
+from ._check import LimbeckError, fraction
+from ._data import Dataset
+from ._distill import release_size
+from ._evaluate import released_data
+from ._learner import Linear, learn
+from ._paid import PaidRun, Progress, paid_run
+from ._plan import CHOICE, Plan, plan, plan_stopping
+from ._release import Release, check_target, draw
+from .methods import AbstractMeasureOnce, AbstractMethod, Product
+from .privacy import STOPPING, Budget, Charge, Ledger, draw_runs, stopping_cost
+
+MOST = 32
+"""Candidates, at most: a choice among many is a search, and wants more noise than it gains."""
+
+
+class Right(eqx.Module):
+    """Which of several linear classifiers get a row right, (rows, classifiers).
+
+    Several are compared by their differences: each row's mean is taken out, which leaves a norm of
+    at most half the root of their number.
+    """
+
+    weights: Array
+    features: Any = None
+    groups: int = eqx.field(static=True, default=1)
+
+    @property
+    def size(self) -> int:
+        return len(self.weights)
+
+    @property
+    def norm_bound(self) -> float:
+        return 1.0 if self.size == 1 else float(np.sqrt(self.size)) / 2
+
+    @property
+    def chunk(self) -> int:
+        return getattr(self.features, "chunk", 0)
+
+    @classmethod
+    def of(cls, learned: Sequence[Linear]) -> Right:
+        return cls(jnp.stack([one.weights for one in learned]), learned[0].features)
+
+    def __call__(self, rows: Array, labels: Array) -> tuple[Array, Array]:
+        if self.features is None:
+            phi = jnp.concatenate([rows, jnp.ones((len(rows), 1), rows.dtype)], axis=1)
+        else:
+            phi = self.features(rows)
+        said = jnp.einsum("rf,kfc->rkc", phi, self.weights).argmax(axis=2)
+        right = (said == labels[:, None]).astype(jnp.float32)
+        if self.size > 1:
+            right = right - right.mean(axis=1, keepdims=True)
+        return right, jnp.zeros_like(labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Try:
+    """A candidate that was made: its release, but for the certificate."""
+
+    method: AbstractMethod
+    product: Product
+    data: Any
+    learned: Linear
+    learner: str
+
+
+def tune(
+    data: Dataset,
+    candidates: Sequence[AbstractMethod],
+    budget: Budget,
+    *,
+    out: str | Path | None = None,
+    rows: int | None = None,
+    share: float = 0.1,
+    seed: int | None = None,
+    force: bool = False,
+    ledger: Ledger | None = None,
+    settings_source: str = "declared candidates, chosen privately",
+    progress: Progress = lambda phase, done: None,
+    law: bool = False,
+) -> Release:
+    """Make a release with the best of a few declared settings, all of it within one budget.
+
+    A candidate's score is how many of the data set's rows a fixed learner, trained on what the
+    candidate released, gets right: counted with noise, never shown without it.
+
+    Args:
+        data: The rows with their schema.
+        candidates: One method with different settings, two or more.
+        budget: Pays for everything: what is released, and the choice.
+        out: Folder for the release of the candidate that won; the others are never written.
+        rows: How many rows to release; by default as many as the schema declares.
+        share: Part of the budget for comparing.
+        seed: Reproducible noise, for tests and benchmarks. Stamped "not for release".
+        force: Replace an existing release at `out`.
+        ledger: Where spending is booked; by default the user's own ledger.
+        settings_source: Where the candidates came from, for the certificate.
+        progress: Called with a phase and a fraction done.
+        law: For tests of the software, with a seed: the data are multiplied by zero.
+    """
+    fraction(share=share)
+    _check(data, candidates, budget)
+    if out is not None:
+        check_target(Path(out), force=force)
+    settings = [m.settings() for m in candidates]
+    facts = {"candidates": [{"settings": s} for s in settings], "share": share}
+    kept = {"ledger": ledger, "seed": seed, "law": law, "progress": progress, "also": facts}
+    way = _from_measurements if _free(candidates) else _by_stopping
+    release = way(data, candidates, budget, share, rows, settings_source, out, force, kept)
+    return release
+
+
+def _check(data: Dataset, candidates: Sequence[AbstractMethod], budget: Budget) -> None:
+    if not 2 <= len(candidates) <= MOST:
+        raise LimbeckError(
+            f"Expected 2 to {MOST} candidates to choose from, got {len(candidates)}."
+        )
+    if len({m.name for m in candidates}) > 1:
+        raise LimbeckError("Candidates are settings of one method; got several methods.")
+    if any(m == n for i, m in enumerate(candidates) for n in candidates[:i]):
+        raise LimbeckError("Two candidates are the same.")
+    if not budget.private:
+        raise LimbeckError("Choosing settings is for runs with a finite epsilon.")
+    if len(data.schema.classes) < 2:
+        raise LimbeckError("Candidates are compared by a classifier; the schema declares no label.")
+
+
+def _free(candidates: Sequence[AbstractMethod]) -> bool:
+    """Whether one set of measurements serves all candidates."""
+    first = candidates[0]
+    if not isinstance(first, AbstractMeasureOnce):
+        return False
+    fixed = [{k: v for k, v in m.settings().items() if k not in first.free} for m in candidates]
+    return all(f == fixed[0] for f in fixed)
+
+
+def _from_measurements(
+    data: Dataset,
+    candidates: Sequence[AbstractMethod],
+    budget: Budget,
+    share: float,
+    rows: int | None,
+    source: str,
+    out: str | Path | None,
+    force: bool,
+    kept: Mapping[str, Any],
+) -> Release:
+    planned = plan(candidates[0], data.schema, budget, choice=(len(candidates), share))
+    with paid_run(planned, data, **kept) as paid:
+        private, progress = paid.private, kept["progress"]
+        schema, seed = private.estimate(), paid.noise.public_seed("method")
+        first = candidates[0]
+        assert isinstance(first, AbstractMeasureOnce)
+        measured = first.measure(private, seed=seed, progress=progress)
+        tries = []
+        for number, method in enumerate(candidates):
+            assert isinstance(method, AbstractMeasureOnce)
+            told = _named(progress, number, len(candidates))
+            product = method.distil(schema, measured, private.noise(), seed=seed, progress=told)
+            tries.append(_tried(paid, method, product, rows))
+        found = private.grouped_sum(CHOICE, Right.of([t.learned for t in tries]))[0]
+        best = tries[int(np.argmax(found))]
+        chosen = {
+            "way": "one set of measurements",
+            "learner": best.learner,
+            "share": share,
+            "mean_runs": None,
+            "candidates": [{"settings": m.settings(), "charges": []} for m in candidates],
+        }
+        release = _release(paid, replace(planned, method=best.method), best, source, chosen, seed)
+        if out is not None:
+            release.save(out, force=force)
+    return release
+
+
+def _by_stopping(
+    data: Dataset,
+    candidates: Sequence[AbstractMethod],
+    budget: Budget,
+    share: float,
+    rows: int | None,
+    source: str,
+    out: str | Path | None,
+    force: bool,
+    kept: Mapping[str, Any],
+) -> Release:
+    mean = float(len(candidates))
+    plans = plan_stopping(candidates, data.schema, budget, share=share, mean=mean)
+    alternatives = [p.charges for p in plans]
+    whole = Charge(name=STOPPING, mechanism=STOPPING, sensitivity=1.0, coordinates=1)
+    planned = replace(
+        plans[0],
+        charges=(whole,),
+        shares=(1.0,),
+        cost=stopping_cost(alternatives, budget, mean),
+    )
+    with paid_run(planned, data, **kept) as paid:
+        coins = paid.noise.stream(STOPPING)
+        count = draw_runs(coins, mean)
+        best: tuple[float, Plan, PaidRun, Try, int] | None = None
+        for number in range(count):
+            this = plans[coins.below(len(plans))]
+            part = paid.part(f"run {number}", this.charges)
+            private, seed = part.private, part.noise.public_seed("method")
+            private.estimate()
+            method = this.method
+            assert isinstance(method, AbstractMethod)
+            # How many runs there will be is nobody's business before the end: no total is shown.
+            told = _named(kept["progress"], number, None)
+            product = method.run(private, seed=seed, progress=told)
+            made = _tried(part, method, product, rows)
+            score = float(private.grouped_sum(CHOICE, Right.of([made.learned]))[0, 0])
+            private.executed()
+            if best is None or score > best[0]:
+                best = score, this, part, made, seed
+        assert best is not None
+        _, this, part, made, seed = best
+        chosen = {
+            "way": STOPPING,
+            "learner": made.learner,
+            "share": share,
+            "mean_runs": mean,
+            "candidates": [
+                {"settings": p.method.settings(), "charges": [c.facts() for c in p.charges]}
+                for p in plans
+            ],
+        }
+        release = _release(part, replace(this, cost=planned.cost), made, source, chosen, seed)
+        if out is not None:
+            release.save(out, force=force)
+    return release
+
+
+def _tried(paid: PaidRun, method: AbstractMethod, product: Product, rows: int | None) -> Try:
+    """What the candidate would release, and what the learner makes of it."""
+    schema = paid.private.schema
+    count = rows or release_size(product, schema)
+    data = draw(schema, product.source, count, seed=paid.noise.public_seed("rows"))
+    bare = Release(schema=schema, certificate={}, data=data, source=product.source)
+    learned, name = learn(released_data(bare))
+    return Try(method, product, data, learned, name)
+
+
+def _release(
+    paid: PaidRun, planned: Plan, best: Try, source: str, chosen: Mapping[str, Any], seed: int
+) -> Release:
+    schema = paid.private.schema
+    certificate = make_certificate(
+        planned,
+        paid.private.executed(),
+        schema,
+        seeded=paid.noise.seeded,
+        law=paid.noise.law,
+        source=source,
+        public_seed=seed,
+        chosen_among=chosen,
+    )
+    return Release(
+        schema=schema,
+        certificate=certificate,
+        data=best.data,
+        source=best.product.source,
+        measurements=best.product.measurements,
+    )
+
+
+def _named(progress: Progress, number: int, total: int | None) -> Progress:
+    told = f"candidate {number + 1}" + (f" of {total}" if total else "")
+    return lambda phase, done: progress(f"{told}, {phase}", done)
