@@ -96,6 +96,7 @@ class PrivateClassifier(AbstractInquiry):
             size=features.size,
             classes=classes,
             rows=max(float(np.maximum(counts, 0.0).sum()), 1.0),
+            noise=private.noise()[GRADIENT],
             steps=self.steps,
             learning_rate=self.learning_rate,
         )
