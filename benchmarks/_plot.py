@@ -62,6 +62,36 @@ def lines(
     canvas.save(path)
 
 
+def trade(
+    path: Path, series: Mapping[str, Mapping[str, tuple[float, float]]], *, x: str, y: str
+) -> None:
+    """Named points of several series, each with its name beside it: what one score costs another."""
+    width, height = 820, 520
+    canvas = Image.new("RGB", (width, height), "white")
+    draw = ImageDraw.Draw(canvas)
+    every = [point for points in series.values() for point in points.values()]
+    across = _scale([p[0] for p in every], False, EDGE + 30, width - 150)
+    down = _scale([p[1] for p in every], False, height - EDGE - 10, 50)
+    draw.line((EDGE + 10, 40, EDGE + 10, height - EDGE, width - 20, height - EDGE), fill="black")
+    for at, scale, place in ((0, across, None), (1, down, EDGE)):
+        values = [p[at] for p in every]
+        for value in (min(values), max(values)):
+            where = (
+                (scale(value) - 12, height - EDGE + 8) if place is None else (8, scale(value) - 7)
+            )
+            draw.text(where, f"{value:.1f}", fill="black", font_size=12)
+    draw.text((width // 2, height - 26), x, fill="black", font_size=14)
+    draw.text((6, 8), y, fill="black", font_size=14)
+    for number, (name, points) in enumerate(series.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        draw.text((width - 170, 10 + 18 * number), name, fill=colour, font_size=14)
+        for label, (a, b) in points.items():
+            left, top = across(a), down(b)
+            draw.ellipse((left - 4, top - 4, left + 4, top + 4), fill=colour)
+            draw.text((left + 7, top - 7), label, fill=colour, font_size=11)
+    canvas.save(path)
+
+
 def _scale(values: Sequence[float], logarithmic: bool, start: float, end: float):
     through = (lambda v: math.log(max(v, 1e-12))) if logarithmic else (lambda v: v)
     low, high = through(min(values)), through(max(values))

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from _measure import HERE, keep
+from _plot import trade
 
 import limbeck as lk
 from limbeck.features import Scattering
@@ -209,6 +210,19 @@ def tables(state: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def draw(state: dict[str, Any]) -> None:
+    """Kernel ridge against ConvNet accuracy, for every change of the settings."""
+    series: dict[str, dict[str, tuple[float, float]]] = {}
+    for data in ("mnist", "fashion-mnist"):
+        for change in CHANGES:
+            if found := state.get(f"any+{change}/{data}/1/10/0"):
+                point = 100 * found["ridge"], 100 * found["convnet"]
+                series.setdefault(data, {})[change] = point
+    if series:
+        names = {"x": "kernel ridge accuracy, percent", "y": "ConvNet accuracy, percent"}
+        trade(HERE / "measureonce.png", series, **names)
+
+
 def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     state = json.loads(STATE.read_text())["cells"] if STATE.exists() else {}
@@ -223,6 +237,7 @@ def main() -> None:
         print(cell, state[cell], flush=True)
         keep("measureonce", {"cells": state}, tables(state))
     keep("measureonce", {"cells": state}, tables(state))
+    draw(state)
 
 
 if __name__ == "__main__":
