@@ -25,6 +25,8 @@ from ._softfit import NoisyMarginals, fit_soft_rows, to_simplex
 from ._softrows import SoftRows
 
 SINGLES, PAIRS = "single columns", "pairs of columns"
+FOR_EACH = 4.0
+"""Soft rows for each time that the rows outnumber the noise of a pair's count."""
 FLOOR = 4.0
 """Rows that a group should hold, in units of the noise of a pair count over all classes."""
 MOST_COUNTS = 1 << 25
@@ -61,12 +63,12 @@ class Marginals(AbstractMeasureOnce):
     """Cells of a number with more values than that."""
     groups: int = 16
     """Groups of cells in pairs, at most, for each column."""
-    soft_rows: int = 2000
-    """Soft rows to fit, over all classes. Free."""
+    soft_rows: int = 4000
+    """Soft rows to fit where there is little noise, over all classes; with much, half as many. Free."""
     steps: int = 800
     """Updates of the soft rows. Free."""
     learning_rate: float = 0.1
-    restraint: float = 0.2
+    restraint: float = 0.5
     """What a soft row's knowledge costs against errors in units of noise. Free."""
 
     def __post_init__(self) -> None:
@@ -116,7 +118,7 @@ class Marginals(AbstractMeasureOnce):
         marginals = _marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
         soft = fit_soft_rows(
             marginals,
-            soft_rows=self.soft_rows,
+            soft_rows=self._affordable(size, noise[PAIRS]),
             steps=self.steps,
             learning_rate=self.learning_rate,
             restraint=self.restraint,
@@ -134,6 +136,11 @@ class Marginals(AbstractMeasureOnce):
         return Product(
             source=source, rows=schema.rows or max(1, round(size)), measurements=measurements
         )
+
+    def _affordable(self, size: float, noise: float) -> int:
+        """As many soft rows as the measured pairs can tell apart."""
+        told = FOR_EACH * size / max(noise, 1e-9)
+        return round(float(np.clip(told, (self.soft_rows + 1) // 2, self.soft_rows)))
 
     def _widest(self, schema: Schema, most: int) -> int:
         """Groups of all columns together, at most."""
