@@ -27,6 +27,8 @@ from ._softrows import SoftRows
 SINGLES, PAIRS = "single columns", "pairs of columns"
 FOR_EACH = 4.0
 """Soft rows for each time that the rows outnumber the noise of a pair's count."""
+WELL_TOLD = 4000
+"""Soft rows that pairs could tell apart, above which errors are not the noise's but chance's."""
 FLOOR = 4.0
 """Rows that a group should hold, in units of the noise of a pair count over all classes."""
 MOST_COUNTS = 1 << 25
@@ -68,7 +70,7 @@ class Marginals(AbstractMeasureOnce):
     steps: int = 800
     """Updates of the soft rows. Free."""
     learning_rate: float = 0.1
-    restraint: float = 0.5
+    restraint: float = 0.2
     """What a soft row's knowledge costs against errors in units of noise. Free."""
 
     def __post_init__(self) -> None:
@@ -116,12 +118,15 @@ class Marginals(AbstractMeasureOnce):
         weights, size = class_weights(counts)
         groups = self._groups(schema, counts, singles, noise)
         marginals = _marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
+        # As many soft rows as the measured pairs can tell apart.
+        told = FOR_EACH * size / max(noise[PAIRS], 1e-9)
         soft = fit_soft_rows(
             marginals,
-            soft_rows=self._affordable(size, noise[PAIRS]),
+            soft_rows=round(float(np.clip(told, (self.soft_rows + 1) // 2, self.soft_rows))),
             steps=self.steps,
             learning_rate=self.learning_rate,
-            restraint=self.restraint,
+            # Below the rows' own chance, noise is no measure of errors: counts are not truer than that.
+            restraint=self.restraint * max(1.0, told / WELL_TOLD),
             seed=seed,
             progress=lambda done: progress("soft rows", done),
         )
@@ -136,11 +141,6 @@ class Marginals(AbstractMeasureOnce):
         return Product(
             source=source, rows=schema.rows or max(1, round(size)), measurements=measurements
         )
-
-    def _affordable(self, size: float, noise: float) -> int:
-        """As many soft rows as the measured pairs can tell apart."""
-        told = FOR_EACH * size / max(noise, 1e-9)
-        return round(float(np.clip(told, (self.soft_rows + 1) // 2, self.soft_rows)))
 
     def _widest(self, schema: Schema, most: int) -> int:
         """Groups of all columns together, at most."""
