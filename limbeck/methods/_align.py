@@ -21,6 +21,8 @@ from ._teacher import ridge_weights
 RIDGE = 1e-3
 EVERY_DIRECTION = 0.01
 """Weight of any direction of the features, beside the mean square of the probes along it."""
+FINENESS = 1.5
+"""Of random pictures: how steeply their amplitudes fall with the frequency."""
 NETWORKS_A_STEP = 2
 """Random networks looked at in one update, drawn anew each time."""
 
@@ -206,6 +208,21 @@ def probe(
     flat, share = rows.reshape(-1, schema.slots), sizes.ravel() / sizes.sum()
     chosen = rng.choice(len(flat), count, p=share)
     return np.stack([_deformed(schema, flat[i], rng) for i in chosen])
+
+
+def random_pictures(schema: Schema, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows (count, slots) that look like no picture but vary as pictures do: coarse parts more than
+    fine ones. From the schema alone."""
+    assert schema.image
+    height, width, channels = schema.image.shape
+    across = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width))
+    power = np.maximum(across, 1 / max(height, width)) ** -FINENESS
+    white = rng.standard_normal((count, channels, height, width))
+    field = np.real(np.fft.ifft2(power * np.fft.fft2(white)))
+    field /= field.std(axis=(1, 2, 3), keepdims=True)
+    light = rng.uniform(0, 0.6, (count, 1, 1, 1))
+    pictures = np.clip(light + 0.4 * field, 0, 1)
+    return pictures.transpose(0, 2, 3, 1).reshape(count, -1)
 
 
 def sharpened(prototypes: Prototypes) -> Prototypes:

@@ -22,7 +22,7 @@ from .._check import LimbeckError, fraction, positive
 from .._schema import Schema
 from ..features import Fourier, RandomConvNets, Scattering
 from ..privacy import Charge, Private
-from ._align import Blur, Targets, align, nearest_start, probe, sharpened, spread
+from ._align import Blur, Targets, align, nearest_start, probe, random_pictures, sharpened, spread
 from ._base import AbstractMeasureOnce, Product, Progress, Request, check_values_declared
 from ._dpmerf import default_length_scales
 from ._embedding import COUNTS, class_weights
@@ -56,7 +56,9 @@ NETWORK_RADIUS = 0.6
 FEW = 4
 """Rows per class with which matching the class means counts half."""
 PROBES = 1000
-"""Deformed prototypes at which the set's predictor is to agree with the teacher."""
+"""Deformed prototypes, or random pictures, at which set and teacher are to agree."""
+FARTHER = 2.5
+"""From noise there is so much farther to go than from prototypes."""
 TOLERANCE = 0.08
 """Noise in a value of a prototype that is put up with, in parts of the range; decides how many."""
 GOALS = ("any", "ridge")
@@ -275,23 +277,27 @@ class MeasureOnce(AbstractMeasureOnce):
             base = self._at_prototypes(schema, measurements, noise, networks)
             means = base + measurements[NETWORKS] / counts
             agree = replace(agree, networks=networks, network_means=jnp.asarray(means, jnp.float32))
+        rate = self.learning_rate
         if PROTOTYPES in measurements:
             plain = self._prototypes(schema, measurements, noise)
             starts = [spread(schema, p, self.per_class, rng) for p in (plain, sharpened(plain))]
             start = nearest_start(starts, agree)
-            rows = probe(schema, sharpened(plain), PROBES, rng)
-            at_rows = eqx.filter_jit(agree.features)(jnp.asarray(rows, jnp.float32))
-            agree = replace(agree, probes=at_rows)
+            probes = probe(schema, sharpened(plain), PROBES, rng)
         else:
             shape = (classes, self.per_class, schema.slots)
             start = np.clip(0.5 + 0.25 * rng.standard_normal(shape), 0, 1)
+            rate = rate * FARTHER
+            probes = random_pictures(schema, PROBES, rng) if schema.image else np.zeros((0, 0))
+        if len(probes):
+            at_probes = eqx.filter_jit(agree.features)(jnp.asarray(probes, jnp.float32))
+            agree = replace(agree, probes=at_probes)
         # A single row cannot be a class's mean, so it need not try as hard.
         matching = self.match_weight * self.per_class / (self.per_class + FEW)
         made = align(
             start,
             agree,
             steps=self.steps,
-            learning_rate=self.learning_rate,
+            learning_rate=rate,
             weights=(self.align_weight, matching, self.proximity),
             blur=Blur(schema, self.smoothness if PROTOTYPES in measurements else 0.0),
             seed=seed,
