@@ -23,9 +23,11 @@ from ..features import (
     Axes,
     Hermite,
     HermiteProduct,
+    HermiteProducts,
     HermiteSum,
     Places,
     draw_product,
+    draw_products,
     product_factors,
     sum_size,
 )
@@ -65,12 +67,15 @@ class DPHP(AbstractMeanEmbedding):
     """Which kernels are measured: the sum over columns, products of columns, or both (combined)."""
     order: int = 15
     """Highest Hermite order of a number in the sum kernel."""
-    product_order: int = 8
+    product_order: int = 4
     """The same in products."""
     product_columns: int = 2
     """Columns that a product kernel multiplies."""
-    draws: int = 20
-    """Products that are measured, each over columns drawn anew."""
+    draws: int = 4
+    """Measurements of products, each over columns drawn anew."""
+    products: int = 200
+    """Products side by side in one measurement. With one it may be large: its factors are multiplied
+    as matrices."""
     gamma: float = 1.0
     """Weight of the products against the sum kernel, in fitting. Free."""
     length_scale: float = 0.15
@@ -92,6 +97,7 @@ class DPHP(AbstractMeanEmbedding):
         choice(kernel=(self.kernel, KERNELS))
         positive(length_scale=self.length_scale, product_length_scale=self.product_length_scale)
         positive(product_columns=self.product_columns, draws=self.draws)
+        positive(products=self.products)
         fraction(product_share=self.product_share)
         fraction(all_shares=self.count_share + self.product_share + self.spread_share)
         for name in ("order", "product_order", "gamma", "spread_share", "stretch"):
@@ -119,9 +125,8 @@ class DPHP(AbstractMeanEmbedding):
             share = rest - (self.product_share if self.kernel == "combined" else 0.0)
             asked.append(Request(charge=embedding.charge, share=share))
         if self.kernel != "sum":
-            size = classes * math.prod(
-                product_factors(places, self.product_order, self.product_columns)
-            )
+            factors = product_factors(places, self.product_order, self.product_columns)
+            size = classes * self.products * math.prod(factors)
             share = self.product_share if self.kernel == "combined" else rest
             for name in self._products():
                 charge = Charge(name=name, sensitivity=1.0, coordinates=size)
@@ -135,8 +140,11 @@ class DPHP(AbstractMeanEmbedding):
         axes = self._axes(schema, found)
         if self.kernel != "product":
             found[EMBEDDING] = private.sum(EMBEDDING, self._sum(schema, axes))
-        for name, product in self._drawn(schema, axes, seed).items():
-            found[name] = private.outer(name, product)
+        for name, features in self._drawn(schema, axes, seed).items():
+            if isinstance(features, HermiteProduct):
+                found[name] = private.outer(name, features)
+            else:
+                found[name] = private.sum(name, features)
         return found
 
     def _products(self) -> list[str]:
@@ -152,17 +160,22 @@ class DPHP(AbstractMeanEmbedding):
         basis = Hermite(order=self.order, length=self.length_scale, stretch=self.stretch)
         return HermiteSum(basis=basis, places=Places(schema), axes=axes)
 
-    def _drawn(self, schema: Schema, axes: Axes, seed: int) -> dict[str, HermiteProduct]:
+    def _drawn(
+        self, schema: Schema, axes: Axes, seed: int
+    ) -> dict[str, HermiteProduct | HermiteProducts]:
         """The products by the names of their charges, drawn with the public seed."""
         length = self.product_length_scale
         basis = Hermite(order=self.product_order, length=length, stretch=self.stretch)
-        places, key = Places(schema), jax.random.fold_in(jax.random.key(seed), 2)
-        return {
-            name: draw_product(
-                basis, places, axes, self.product_columns, key=jax.random.fold_in(key, number)
-            )
-            for number, name in enumerate(self._products())
-        }
+        key = jax.random.fold_in(jax.random.key(seed), 2)
+        which = basis, Places(schema), axes, self.product_columns
+        drawn: dict[str, HermiteProduct | HermiteProducts] = {}
+        for number, name in enumerate(self._products()):
+            own = jax.random.fold_in(key, number)
+            if self.products == 1:
+                drawn[name] = draw_product(*which, key=own)
+            else:
+                drawn[name] = draw_products(*which, self.products, key=own)
+        return drawn
 
     def _target(self, schema: Schema, measurements: Mapping[str, np.ndarray], seed: int) -> Any:
         axes, counts = self._axes(schema, measurements), measurements[COUNTS]
@@ -193,7 +206,9 @@ class DPHP(AbstractMeanEmbedding):
             at = jax.random.randint(draw_key, (), 0, len(products[0]))
             means, product = jax.tree_util.tree_map(lambda a: a[at], products)
             factor = self.gamma if whole is not None else 1.0
-            loss += factor * product_distance(product(rows), means, weights)
+            made = product(rows)
+            distance = product_distance if isinstance(made, tuple) else mean_distance
+            loss += factor * distance(made, means, weights)
         return loss
 
 
