@@ -1,7 +1,7 @@
 """Generators fitted to one measurement (DP-MERF, DP-HP, DP-NTK): images, tables, marginals, by cells.
 
 A cell is METHOD/DATA/EPSILON/SEED, such as `dp-hp/mnist/1/0`; delta is 1e-5, epsilon may be `inf`.
-METHOD is a name of the command line at its defaults, or with settings, `dp-hp+gamma=10`, or with a
+METHOD is a name of the command line at its defaults (images: the preset of `PRESETS`), or with settings, `dp-hp+gamma=10`, or with a
 recipe of the same variant as the data set, `dp-hp@dp-hp-images`. A new method adds rows by joining
 `METHODS` and `PAPER`. What is scored depends on the data:
 
@@ -49,6 +49,8 @@ MOST_ROWS = 20_000
 MOST_SETS = 400
 """Sets of columns over which marginals are averaged; where there are more, as many drawn ones."""
 SIZES = (60, 300, 600, 3000, 6000, 30_000, 60_000)
+PRESETS = {"dp-hp": "dp-hp-presets"}
+"""Recipes that stand for a method's name alone, where data are images."""
 PAPER = {
     ("dp-merf", "mnist"): {"0.2": (77.2, 76.8), "1": (76.9, 80.7), "10": (79.4, 78.3)},
     ("dp-merf", "fashion-mnist"): {"0.2": (71.4, 69.6), "1": (72.8, 73.8), "10": (75.5, 74.5)},
@@ -98,7 +100,8 @@ def released(method: str, data: str, epsilon: str, seed: int) -> tuple[Any, Any,
     """The public data, a release made from its training part, and the seconds that took."""
     public = lk.datasets.load(data)
     train = public.train if isinstance(public.train, pd.DataFrame) else pair(public.train)
-    name, _, recipe = method.partition("@")
+    preset = PRESETS.get(method, "") if public.schema.image else ""
+    name, _, recipe = f"{method}@{preset}".rstrip("@").partition("@")
     name, _, changes = name.partition("+")
     if recipe:
         made = Recipe.load(HERE.parent / "recipes" / f"{recipe}.toml#{data}").method

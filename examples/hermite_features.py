@@ -85,7 +85,7 @@ def plot(path: Path, curves: dict[str, list[float]], width: int = 720, height: i
         colour = ("#1f6feb", "#1a7f37", "#d1242f")[number]
         points = [place(n, e) for n, e in zip(COUNTS, values, strict=True)]
         draw.line(points, fill=colour, width=3)
-        draw.text((width - 240, 50 + 20 * number), name, fill=colour, font_size=14)
+        draw.text((width - 240, 160 + 20 * number), name, fill=colour, font_size=14)
     canvas.save(path)
 
 

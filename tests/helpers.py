@@ -17,8 +17,8 @@ TINY = {"features": 24, "steps": 2, "batch": 12, "hidden": (6,), "code": 3}
 """Settings under which a mean-embedding method runs in a moment."""
 
 TINY_HERMITE = {
-    "order": 4, "product_order": 2, "product_columns": 3, "draws": 2, "steps": 2, "batch": 12,
-    "hidden": (6,), "code": 3,
+    "order": 4, "product_order": 2, "product_columns": 3, "draws": 2, "products": 3, "steps": 2,
+    "batch": 12, "hidden": (6,), "code": 3,
 }  # fmt: skip
 """The same for DP-HP."""
 

@@ -82,7 +82,7 @@ def _unlabelled() -> tuple[lk.Category | lk.Numeric | lk.Date, ...]:
     return (*table_schema().inputs, replace(label, label=False))
 
 
-UNLABELLED_HERMITE = lk.DPHP(**TINY_HERMITE, kernel="product", generator="dense")
+UNLABELLED_HERMITE = lk.DPHP(**TINY_HERMITE | {"products": 1}, kernel="product", generator="dense")
 VOTES = {
     "aggregation": "confident-gnmax", "projection": 5, "clip": 1e-3, "network": "published",
     "teacher_hidden": (4,), "view": "rows",

@@ -20,9 +20,11 @@ from ._ghost_plain import PlainGradients as PlainGradients
 from ._hermite import Hermite as Hermite
 from ._hermite_kernels import Axes as Axes
 from ._hermite_kernels import HermiteProduct as HermiteProduct
+from ._hermite_kernels import HermiteProducts as HermiteProducts
 from ._hermite_kernels import HermiteSum as HermiteSum
 from ._hermite_kernels import Places as Places
 from ._hermite_kernels import draw_product as draw_product
+from ._hermite_kernels import draw_products as draw_products
 from ._hermite_kernels import product_factors as product_factors
 from ._hermite_kernels import sum_size as sum_size
 from ._marginals import Pairs as Pairs

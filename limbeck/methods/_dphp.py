@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax
@@ -23,16 +23,26 @@ from ..features import (
     Axes,
     Hermite,
     HermiteProduct,
+    HermiteProducts,
     HermiteSum,
     Places,
     draw_product,
+    draw_products,
     product_factors,
     sum_size,
 )
 from ..nets import Generator
 from ..privacy import Charge, Private
-from ._base import Progress, Request, check_values_declared
-from ._embedding import COUNTS, EMBEDDING, AbstractMeanEmbedding, class_means, mean_distance
+from ._base import Product, Progress, Request, check_values_declared
+from ._embedding import (
+    COUNTS,
+    EMBEDDING,
+    AbstractMeanEmbedding,
+    class_means,
+    mean_distance,
+    unbiased,
+    without_noise,
+)
 from ._kernel import choice
 from ._spreads import SPREADS, Moments, axes_from
 
@@ -59,18 +69,21 @@ class DPHP(AbstractMeanEmbedding):
         "M. Vinaroz, M.-A. Charusaie, F. Harder, K. Adamczewski, M. Park. Hermite Polynomial "
         "Features for Private Data Generation. ICML 2022.",
     )
-    free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"gamma"}
+    free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"gamma", "denoise", "debias"}
 
     kernel: str = "combined"
     """Which kernels are measured: the sum over columns, products of columns, or both (combined)."""
     order: int = 15
     """Highest Hermite order of a number in the sum kernel."""
-    product_order: int = 8
+    product_order: int = 4
     """The same in products."""
     product_columns: int = 2
     """Columns that a product kernel multiplies."""
-    draws: int = 20
-    """Products that are measured, each over columns drawn anew."""
+    draws: int = 4
+    """Measurements of products, each over columns drawn anew."""
+    products: int = 200
+    """Products side by side in one measurement. With one it may be large: its factors are multiplied
+    as matrices."""
     gamma: float = 1.0
     """Weight of the products against the sum kernel, in fitting. Free."""
     length_scale: float = 0.15
@@ -86,12 +99,23 @@ class DPHP(AbstractMeanEmbedding):
     """Where in its range a number counts as zero, if means are not measured."""
     stretch: float = 0.0
     """Of all axes before Hermite features are taken; 0: as suits order and length scale best."""
+    generator: str = "dense"
+    """As for the other generator methods. Convolutions may die under the sum kernel."""
+    denoise: bool = True
+    """Whether differences between classes that noise alone would show are taken out before fitting.
+    Free."""
+    debias: float = 1.0
+    """How much of the bias of small batches is removed in fitting, from 0 (none, as published) to 1.
+    What is left draws the rows of a class together. Free."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         choice(kernel=(self.kernel, KERNELS))
         positive(length_scale=self.length_scale, product_length_scale=self.product_length_scale)
         positive(product_columns=self.product_columns, draws=self.draws)
+        positive(products=self.products)
+        if not 0 <= self.debias <= 1:
+            raise LimbeckError(f"Expected 0 <= debias <= 1, got {self.debias}.")
         fraction(product_share=self.product_share)
         fraction(all_shares=self.count_share + self.product_share + self.spread_share)
         for name in ("order", "product_order", "gamma", "spread_share", "stretch"):
@@ -119,9 +143,8 @@ class DPHP(AbstractMeanEmbedding):
             share = rest - (self.product_share if self.kernel == "combined" else 0.0)
             asked.append(Request(charge=embedding.charge, share=share))
         if self.kernel != "sum":
-            size = classes * math.prod(
-                product_factors(places, self.product_order, self.product_columns)
-            )
+            factors = product_factors(places, self.product_order, self.product_columns)
+            size = classes * self.products * math.prod(factors)
             share = self.product_share if self.kernel == "combined" else rest
             for name in self._products():
                 charge = Charge(name=name, sensitivity=1.0, coordinates=size)
@@ -135,9 +158,28 @@ class DPHP(AbstractMeanEmbedding):
         axes = self._axes(schema, found)
         if self.kernel != "product":
             found[EMBEDDING] = private.sum(EMBEDDING, self._sum(schema, axes))
-        for name, product in self._drawn(schema, axes, seed).items():
-            found[name] = private.outer(name, product)
+        for name, features in self._drawn(schema, axes, seed).items():
+            if isinstance(features, HermiteProduct):
+                found[name] = private.outer(name, features)
+            else:
+                found[name] = private.sum(name, features)
         return found
+
+    def distil(
+        self,
+        schema: Schema,
+        measurements: Mapping[str, np.ndarray],
+        noise: Mapping[str, float],
+        *,
+        seed: int,
+        progress: Progress,
+    ) -> Product:
+        known = dict(measurements)
+        for name in (EMBEDDING, *self._products()) if self.denoise else ():
+            if name in known:
+                known[name] = without_noise(known[name], known[COUNTS], noise[name])
+        made = super().distil(schema, known, noise, seed=seed, progress=progress)
+        return replace(made, measurements=measurements)
 
     def _products(self) -> list[str]:
         return [] if self.kernel == "sum" else [f"product {n + 1}" for n in range(self.draws)]
@@ -152,17 +194,22 @@ class DPHP(AbstractMeanEmbedding):
         basis = Hermite(order=self.order, length=self.length_scale, stretch=self.stretch)
         return HermiteSum(basis=basis, places=Places(schema), axes=axes)
 
-    def _drawn(self, schema: Schema, axes: Axes, seed: int) -> dict[str, HermiteProduct]:
+    def _drawn(
+        self, schema: Schema, axes: Axes, seed: int
+    ) -> dict[str, HermiteProduct | HermiteProducts]:
         """The products by the names of their charges, drawn with the public seed."""
         length = self.product_length_scale
         basis = Hermite(order=self.product_order, length=length, stretch=self.stretch)
-        places, key = Places(schema), jax.random.fold_in(jax.random.key(seed), 2)
-        return {
-            name: draw_product(
-                basis, places, axes, self.product_columns, key=jax.random.fold_in(key, number)
-            )
-            for number, name in enumerate(self._products())
-        }
+        key = jax.random.fold_in(jax.random.key(seed), 2)
+        which = basis, Places(schema), axes, self.product_columns
+        drawn: dict[str, HermiteProduct | HermiteProducts] = {}
+        for number, name in enumerate(self._products()):
+            own = jax.random.fold_in(key, number)
+            if self.products == 1:
+                drawn[name] = draw_product(*which, key=own)
+            else:
+                drawn[name] = draw_products(*which, self.products, key=own)
+        return drawn
 
     def _target(self, schema: Schema, measurements: Mapping[str, np.ndarray], seed: int) -> Any:
         axes, counts = self._axes(schema, measurements), measurements[COUNTS]
@@ -188,20 +235,24 @@ class DPHP(AbstractMeanEmbedding):
         loss = jnp.float32(0.0)
         if whole is not None:
             means, features = whole
-            loss += mean_distance(features(rows), means, weights)
+            loss += mean_distance(features(rows), means, weights, self.debias)
         if products is not None:
             at = jax.random.randint(draw_key, (), 0, len(products[0]))
             means, product = jax.tree_util.tree_map(lambda a: a[at], products)
             factor = self.gamma if whole is not None else 1.0
-            loss += factor * product_distance(product(rows), means, weights)
+            made = product(rows)
+            distance = product_distance if isinstance(made, tuple) else mean_distance
+            loss += factor * distance(made, means, weights, self.debias)
         return loss
 
 
-def product_distance(factors: tuple[Array, Array], means: Array, weights: Array) -> Array:
+def product_distance(
+    factors: tuple[Array, Array], means: Array, weights: Array, debias: float = 1.0
+) -> Array:
     """As `mean_distance`, of rows' outer products, which are never made one by one."""
     left, right = (part.reshape(len(means), -1, part.shape[1]) for part in factors)
     each = left.shape[1]
     made = jnp.einsum("cel,cer->clr", left, right) / each
     own = ((left**2).sum(axis=2) * (right**2).sum(axis=2)).mean(axis=1)
-    square = (each * (made**2).sum(axis=(1, 2)) - own) / (each - 1)
+    square = unbiased((made**2).sum(axis=(1, 2)), own, each, debias)
     return (weights * (square - 2 * (made * means).sum(axis=(1, 2)))).sum()

@@ -142,18 +142,25 @@ def mean_distance(
     phi: Float[Array, "rows size"],
     means: Float[Array, "classes size"],
     weights: Float[Array, " classes"],
+    debias: float = 1.0,
 ) -> Array:
     """Weighted squared distances of the rows' class means from given ones, sampling bias removed.
 
     What does not depend on the rows is left out. Rows come class after class, evenly many of each.
+    With `debias` below 1 a part of the bias stays, which draws the rows of a class together.
     """
     phi = phi.reshape(len(means), -1, phi.shape[1])
     each = phi.shape[1]
     made = phi.mean(axis=1)
     # A mean over `each` draws overstates |mean|^2 by the draws' spread / each (U-statistic).
     own = (phi**2).sum(axis=(1, 2)) / each
-    square = (each * (made**2).sum(axis=1) - own) / (each - 1)
+    square = unbiased((made**2).sum(axis=1), own, each, debias)
     return (weights * (square - 2 * (made * means).sum(axis=1))).sum()
+
+
+def unbiased(square: Array, own: Array, each: int, debias: float) -> Array:
+    """|mean|^2 of `each` draws, whose mean squared norm is `own`, less a share of its bias."""
+    return (1 - debias) * square + debias * (each * square - own) / (each - 1)
 
 
 def class_means(counts: np.ndarray, sums: np.ndarray) -> tuple[Array, Array]:
@@ -162,6 +169,21 @@ def class_means(counts: np.ndarray, sums: np.ndarray) -> tuple[Array, Array]:
     # A class whose noisy count is near nothing has no mean worth dividing by.
     rows = np.maximum(weights * size, 1.0).reshape(-1, *[1] * (sums.ndim - 1))
     return jnp.asarray(sums / rows, jnp.float32), jnp.asarray(weights, jnp.float32)
+
+
+def without_noise(sums: np.ndarray, counts: np.ndarray, noise: float) -> np.ndarray:
+    """Noisy sums per class, drawn to those of all classes where classes differ no more than noise does.
+
+    Otherwise a classifier would learn the noise of features that are the same in all classes.
+    """
+    weights, size = class_weights(counts)
+    rows = np.maximum(weights * size, 1.0).reshape(-1, *[1] * (sums.ndim - 1))
+    means, common = sums / rows, sums.sum(axis=0) / rows.sum()
+    variance = (noise / rows) ** 2
+    # Twice the noise: of a few classes the spread is known but roughly.
+    between = np.maximum(((means - common) ** 2 - 2 * variance).mean(axis=0), 0.0)
+    trust = between / np.maximum(between + variance, 1e-300)
+    return (common + trust * (means - common)) * rows
 
 
 def class_weights(counts: np.ndarray) -> tuple[np.ndarray, float]:
