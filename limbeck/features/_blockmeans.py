@@ -7,7 +7,9 @@ the products of all pairs of rows, from two small Gram matrices, which is cheape
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ._tangent import Pairs
@@ -18,7 +20,7 @@ def mean_blocks(pairs: Pairs) -> list[Float[Array, "left right"]]:
     return [a.T @ b / len(a) for a, b in pairs]
 
 
-def split_blocks(flat: Array, blocks: Sequence[tuple[int, int]]) -> list[Array]:
+def split_blocks(flat: Any, blocks: Sequence[tuple[int, int]]) -> list[Any]:
     """Features (..., size) as the matrices that they are."""
     found, start = [], 0
     for left, right in blocks:
@@ -35,7 +37,7 @@ def mismatch(pairs: Pairs, target: Sequence[Array]) -> Float[Array, ""]:
     the spread of few rows.
     """
     count = len(pairs[0][0])
-    square, own, cross = 0.0, 0.0, 0.0
+    square = own = cross = jnp.float32(0.0)
     for (a, b), wanted in zip(pairs, target, strict=True):
         if count * (a.shape[1] + b.shape[1]) < a.shape[1] * b.shape[1]:
             square += ((a @ a.T) * (b @ b.T)).sum()

@@ -66,7 +66,7 @@ class DPNTK(AbstractMeanEmbedding):
         made = jax.eval_shape(lambda: self._drawn(schema, jax.random.key(0)))
         return made.size, 1.0
 
-    def feature_map(self, schema: Schema, seed: int) -> DenseTangent | StripTangent:  # type: ignore[override]
+    def feature_map(self, schema: Schema, seed: int) -> DenseTangent | StripTangent:
         return self._drawn(schema, jax.random.fold_in(jax.random.key(seed), 1))
 
     def _drawn(self, schema: Schema, key: Array) -> DenseTangent | StripTangent:
