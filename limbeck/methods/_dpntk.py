@@ -55,6 +55,7 @@ class DPNTK(AbstractMeanEmbedding):
     """Outputs that are summed: the more, the more the last layer counts."""
     denoise: bool = True
     """Whether directions of the embedding that noise alone would show are taken out before fitting."""
+    steps: int = 3000
 
     def __post_init__(self) -> None:
         super().__post_init__()
