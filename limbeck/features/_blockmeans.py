@@ -30,11 +30,11 @@ def split_blocks(flat: Any, blocks: Sequence[tuple[int, int]]) -> list[Any]:
     return found
 
 
-def mismatch(pairs: Pairs, target: Sequence[Array]) -> Float[Array, ""]:
+def mismatch(pairs: Pairs, target: Sequence[Array], debias: float = 1.0) -> Float[Array, ""]:
     """|mean|^2 - 2 mean.target: the squared distance from the target, up to a constant.
 
     The mean's square is estimated over pairs of different rows, so that it is not overstated by
-    the spread of few rows.
+    the spread of few rows; with `debias` below 1 a part of that stays.
     """
     count = len(pairs[0][0])
     square = own = cross = jnp.float32(0.0)
@@ -47,4 +47,5 @@ def mismatch(pairs: Pairs, target: Sequence[Array]) -> Float[Array, ""]:
             square += (mean**2).sum() * count**2
             cross += (mean * wanted).sum()
         own += ((a**2).sum(axis=1) * (b**2).sum(axis=1)).sum()
-    return (square - own) / (count * (count - 1)) - 2 * cross
+    unbiased = (square - own) / (count * (count - 1))
+    return debias * unbiased + (1 - debias) * square / count**2 - 2 * cross

@@ -17,7 +17,7 @@ from ..features import DenseTangent, StripTangent, mismatch, split_blocks
 from ..nets import Generator
 from ..privacy import Private
 from ._base import Product, Progress
-from ._embedding import COUNTS, EMBEDDING, AbstractMeanEmbedding
+from ._embedding import COUNTS, EMBEDDING, AbstractMeanEmbedding, class_weights
 from ._kernel import choice
 
 NETWORKS = ("dense", "strip")
@@ -43,7 +43,7 @@ class DPNTK(AbstractMeanEmbedding):
         "Y. Yang, K. Adamczewski, X. Li, D. J. Sutherland, M. Park. Differentially Private Neural "
         "Tangent Kernels (DP-NTK) for Privacy-Preserving Data Generation. JAIR 2024.",
     )
-    free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"denoise"}
+    free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"denoise", "debias"}
 
     network: str = "dense"
     """Whose tangent features: "dense", fully connected; or "strip", convolution along a table."""
@@ -55,6 +55,8 @@ class DPNTK(AbstractMeanEmbedding):
     """Outputs that are summed: the more, the more the last layer counts."""
     denoise: bool = True
     """Whether directions of the embedding that noise alone would show are taken out before fitting."""
+    debias: float = 1.0
+    """How much of the bias that few rows bring is taken out; less draws the rows of a class together."""
     steps: int = 3000
 
     def __post_init__(self) -> None:
@@ -62,6 +64,8 @@ class DPNTK(AbstractMeanEmbedding):
         positive(side=self.side, outputs=self.outputs, widths=len(self.widths))
         positive(**{f"widths[{i}]": w for i, w in enumerate(self.widths)})
         choice(network=(self.network, NETWORKS))
+        if not 0 <= self.debias <= 1:
+            raise LimbeckError(f"Expected 0 <= debias <= 1, got {self.debias}.")
 
     def feature_size(self, schema: Schema) -> tuple[int, float]:
         made = jax.eval_shape(lambda: self._drawn(schema, jax.random.key(0)))
@@ -95,7 +99,7 @@ class DPNTK(AbstractMeanEmbedding):
         known = dict(measurements)
         if self.denoise:
             blocks = self.feature_map(schema, seed).blocks
-            known[EMBEDDING] = denoised(known[EMBEDDING], blocks, noise[EMBEDDING])
+            known[EMBEDDING] = denoised(known[EMBEDDING], known[COUNTS], blocks, noise[EMBEDDING])
         made = super().distil(schema, known, noise, seed=seed, progress=progress)
         return replace(made, measurements=measurements)
 
@@ -108,16 +112,30 @@ class DPNTK(AbstractMeanEmbedding):
         for number, weight in enumerate(weights):
             at = slice(number * each, (number + 1) * each)
             own = tuple((a[at], b[at]) for a, b in pairs)
-            loss += weight * mismatch(own, split_blocks(means[number], features.blocks))
+            wanted = split_blocks(means[number], features.blocks)
+            loss += weight * mismatch(own, wanted, self.debias)
         return loss
 
 
-def denoised(sums: np.ndarray, blocks: Sequence[tuple[int, int]], noise: float) -> np.ndarray:
-    """Noisy sums (classes, size) whose blocks' singular values are freed of what noise adds to them."""
-    clean = [
-        np.stack([_shrunk(matrix, noise) for matrix in block]).reshape(len(sums), -1)
-        for block in split_blocks(sums, blocks)
-    ]
+def denoised(
+    sums: np.ndarray, counts: np.ndarray, blocks: Sequence[tuple[int, int]], noise: float
+) -> np.ndarray:
+    """Noisy sums (classes, size) whose blocks' singular values are freed of what noise adds to them.
+
+    The mean of all classes, which has the least noise, and every class's deviation from it, which
+    is where a classifier would learn noise, are freed one by one.
+    """
+    weights, size = class_weights(counts)
+    rows = np.maximum(weights * size, 1.0)
+    clean = []
+    for block in split_blocks(sums, blocks):
+        common = block.sum(axis=0) / rows.sum()
+        level = _shrunk(common, noise * len(rows) ** 0.5 / rows.sum())
+        own = [
+            level + _shrunk(matrix / n - common, noise / n)
+            for matrix, n in zip(block, rows, strict=True)
+        ]
+        clean.append((np.stack(own) * rows[:, None, None]).reshape(len(sums), -1))
     return np.concatenate(clean, axis=1)
 
 
