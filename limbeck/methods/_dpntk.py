@@ -17,7 +17,7 @@ from ..features import DenseTangent, StripTangent, mismatch, split_blocks
 from ..nets import Generator
 from ..privacy import Private
 from ._base import Product, Progress
-from ._embedding import COUNTS, EMBEDDING, AbstractMeanEmbedding, class_weights
+from ._embedding import COUNTS, EMBEDDING, AbstractMeanEmbedding
 from ._kernel import choice
 
 NETWORKS = ("dense", "strip")
@@ -99,7 +99,7 @@ class DPNTK(AbstractMeanEmbedding):
         known = dict(measurements)
         if self.denoise:
             blocks = self.feature_map(schema, seed).blocks
-            known[EMBEDDING] = denoised(known[EMBEDDING], known[COUNTS], blocks, noise[EMBEDDING])
+            known[EMBEDDING] = denoised(known[EMBEDDING], blocks, noise[EMBEDDING])
         made = super().distil(schema, known, noise, seed=seed, progress=progress)
         return replace(made, measurements=measurements)
 
@@ -117,25 +117,16 @@ class DPNTK(AbstractMeanEmbedding):
         return loss
 
 
-def denoised(
-    sums: np.ndarray, counts: np.ndarray, blocks: Sequence[tuple[int, int]], noise: float
-) -> np.ndarray:
+def denoised(sums: np.ndarray, blocks: Sequence[tuple[int, int]], noise: float) -> np.ndarray:
     """Noisy sums (classes, size) whose blocks' singular values are freed of what noise adds to them.
 
-    The mean of all classes, which has the least noise, and every class's deviation from it, which
-    is where a classifier would learn noise, are freed one by one.
+    Class by class. The mean of all classes and each class's deviation from it were tried instead: too
+    much of the deviations goes.
     """
-    weights, size = class_weights(counts)
-    rows = np.maximum(weights * size, 1.0)
-    clean = []
-    for block in split_blocks(sums, blocks):
-        common = block.sum(axis=0) / rows.sum()
-        level = _shrunk(common, noise * len(rows) ** 0.5 / rows.sum())
-        own = [
-            level + _shrunk(matrix / n - common, noise / n)
-            for matrix, n in zip(block, rows, strict=True)
-        ]
-        clean.append((np.stack(own) * rows[:, None, None]).reshape(len(sums), -1))
+    clean = [
+        np.stack([_shrunk(matrix, noise) for matrix in block]).reshape(len(sums), -1)
+        for block in split_blocks(sums, blocks)
+    ]
     return np.concatenate(clean, axis=1)
 
 
