@@ -90,10 +90,12 @@ def cells() -> Iterator[str]:
     for method, data in itertools.product(("dp-merf", "dp-hp", "dp-ntk", "marginals"), TABLES):
         for epsilon in ("1", "inf"):
             yield f"{method}/{data}/{epsilon}/0"
-    for recipe, data in itertools.product(("dp-hp-images", "dp-merf-images"), IMAGES):
+    for recipe, data in itertools.product(
+        ("dp-hp-images", "dp-merf-images", "dp-ntk-images"), IMAGES
+    ):
         yield f"{recipe.removesuffix('-images')}@{recipe}/{data}/1/0"
-    for width in ("100", "400", "1000"):
-        yield f"dp-ntk+widths=[{width}]/mnist/10/0"
+    for width, data in itertools.product(("100", "400", "1000"), IMAGES):
+        yield f"dp-ntk+widths=[{width}]/{data}/10/0"
 
 
 def released(method: str, data: str, epsilon: str, seed: int) -> tuple[Any, Any, float]:

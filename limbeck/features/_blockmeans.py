@@ -7,7 +7,9 @@ the products of all pairs of rows, from two small Gram matrices, which is cheape
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ._tangent import Pairs
@@ -18,7 +20,7 @@ def mean_blocks(pairs: Pairs) -> list[Float[Array, "left right"]]:
     return [a.T @ b / len(a) for a, b in pairs]
 
 
-def split_blocks(flat: Array, blocks: Sequence[tuple[int, int]]) -> list[Array]:
+def split_blocks(flat: Any, blocks: Sequence[tuple[int, int]]) -> list[Any]:
     """Features (..., size) as the matrices that they are."""
     found, start = [], 0
     for left, right in blocks:
@@ -28,14 +30,14 @@ def split_blocks(flat: Array, blocks: Sequence[tuple[int, int]]) -> list[Array]:
     return found
 
 
-def mismatch(pairs: Pairs, target: Sequence[Array]) -> Float[Array, ""]:
+def mismatch(pairs: Pairs, target: Sequence[Array], debias: float = 1.0) -> Float[Array, ""]:
     """|mean|^2 - 2 mean.target: the squared distance from the target, up to a constant.
 
     The mean's square is estimated over pairs of different rows, so that it is not overstated by
-    the spread of few rows.
+    the spread of few rows; with `debias` below 1 a part of that stays.
     """
     count = len(pairs[0][0])
-    square, own, cross = 0.0, 0.0, 0.0
+    square = own = cross = jnp.float32(0.0)
     for (a, b), wanted in zip(pairs, target, strict=True):
         if count * (a.shape[1] + b.shape[1]) < a.shape[1] * b.shape[1]:
             square += ((a @ a.T) * (b @ b.T)).sum()
@@ -45,4 +47,5 @@ def mismatch(pairs: Pairs, target: Sequence[Array]) -> Float[Array, ""]:
             square += (mean**2).sum() * count**2
             cross += (mean * wanted).sum()
         own += ((a**2).sum(axis=1) * (b**2).sum(axis=1)).sum()
-    return (square - own) / (count * (count - 1)) - 2 * cross
+    unbiased = (square - own) / (count * (count - 1))
+    return debias * unbiased + (1 - debias) * square / count**2 - 2 * cross

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -16,7 +15,7 @@ from .._schema import Schema
 from ..features import DenseTangent, StripTangent, mismatch, split_blocks
 from ..nets import Generator
 from ..privacy import Private
-from ._base import Product, Progress
+from ._base import Progress
 from ._embedding import COUNTS, EMBEDDING, AbstractMeanEmbedding
 from ._kernel import choice
 
@@ -43,7 +42,7 @@ class DPNTK(AbstractMeanEmbedding):
         "Y. Yang, K. Adamczewski, X. Li, D. J. Sutherland, M. Park. Differentially Private Neural "
         "Tangent Kernels (DP-NTK) for Privacy-Preserving Data Generation. JAIR 2024.",
     )
-    free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"denoise"}
+    free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"debias"}
 
     network: str = "dense"
     """Whose tangent features: "dense", fully connected; or "strip", convolution along a table."""
@@ -53,20 +52,23 @@ class DPNTK(AbstractMeanEmbedding):
     """Slots that a strip's kernel spans."""
     outputs: int = 10
     """Outputs that are summed: the more, the more the last layer counts."""
-    denoise: bool = True
-    """Whether directions of the embedding that noise alone would show are taken out before fitting."""
+    debias: float = 1.0
+    """How much of the bias that few rows bring is taken out; less draws the rows of a class together."""
+    steps: int = 3000
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(side=self.side, outputs=self.outputs, widths=len(self.widths))
         positive(**{f"widths[{i}]": w for i, w in enumerate(self.widths)})
         choice(network=(self.network, NETWORKS))
+        if not 0 <= self.debias <= 1:
+            raise LimbeckError(f"Expected 0 <= debias <= 1, got {self.debias}.")
 
     def feature_size(self, schema: Schema) -> tuple[int, float]:
         made = jax.eval_shape(lambda: self._drawn(schema, jax.random.key(0)))
         return made.size, 1.0
 
-    def feature_map(self, schema: Schema, seed: int) -> DenseTangent | StripTangent:  # type: ignore[override]
+    def feature_map(self, schema: Schema, seed: int) -> DenseTangent | StripTangent:
         return self._drawn(schema, jax.random.fold_in(jax.random.key(seed), 1))
 
     def _drawn(self, schema: Schema, key: Array) -> DenseTangent | StripTangent:
@@ -82,22 +84,6 @@ class DPNTK(AbstractMeanEmbedding):
         features = self.feature_map(private.schema, seed)
         return {COUNTS: counts, EMBEDDING: private.outer_blocks(EMBEDDING, features)}
 
-    def distil(
-        self,
-        schema: Schema,
-        measurements: Mapping[str, np.ndarray],
-        noise: Mapping[str, float],
-        *,
-        seed: int,
-        progress: Progress,
-    ) -> Product:
-        known = dict(measurements)
-        if self.denoise:
-            blocks = self.feature_map(schema, seed).blocks
-            known[EMBEDDING] = denoised(known[EMBEDDING], blocks, noise[EMBEDDING])
-        made = super().distil(schema, known, noise, seed=seed, progress=progress)
-        return replace(made, measurements=measurements)
-
     def _loss(self, generator: Generator, key: Array, target: Any) -> Array:
         means, weights, features = target
         rows = self._rows(generator, key, len(weights))
@@ -107,31 +93,6 @@ class DPNTK(AbstractMeanEmbedding):
         for number, weight in enumerate(weights):
             at = slice(number * each, (number + 1) * each)
             own = tuple((a[at], b[at]) for a, b in pairs)
-            loss += weight * mismatch(own, split_blocks(means[number], features.blocks))
+            wanted = split_blocks(means[number], features.blocks)
+            loss += weight * mismatch(own, wanted, self.debias)
         return loss
-
-
-def denoised(sums: np.ndarray, blocks: Sequence[tuple[int, int]], noise: float) -> np.ndarray:
-    """Noisy sums (classes, size) whose blocks' singular values are freed of what noise adds to them."""
-    clean = [
-        np.stack([_shrunk(matrix, noise) for matrix in block]).reshape(len(sums), -1)
-        for block in split_blocks(sums, blocks)
-    ]
-    return np.concatenate(clean, axis=1)
-
-
-def _shrunk(matrix: np.ndarray, noise: float) -> np.ndarray:
-    """The matrix without the noise in its singular values (Gavish and Donoho 2017, Frobenius loss).
-
-    Noise of deviation s in an m x n matrix has singular values up to s (sqrt m + sqrt n). What lies
-    below is left out; what lies above is shortened by what noise adds to it.
-    """
-    rows, columns = matrix.shape
-    if noise == 0 or min(rows, columns) == 1:
-        return matrix
-    u, values, v = np.linalg.svd(matrix.astype(np.float32), full_matrices=False)
-    unit = values / (noise * np.sqrt(max(rows, columns)))
-    ratio = min(rows, columns) / max(rows, columns)
-    inside = np.maximum((unit**2 - ratio - 1) ** 2 - 4 * ratio, 0.0)
-    kept = np.where(unit > 1 + np.sqrt(ratio), np.sqrt(inside) / np.maximum(unit, 1e-12), 0.0)
-    return (u * (kept * noise * np.sqrt(max(rows, columns)))) @ v

@@ -11,23 +11,8 @@ from helpers import TINY_TANGENT, image_rows, image_schema, table_schema
 
 import limbeck as lk
 from limbeck._recipe import Recipe
-from limbeck.methods._dpntk import denoised
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("dp-ntk*.toml"))
-
-
-def test_denoising_takes_out_noise_and_keeps_what_stands_out_of_it() -> None:
-    rng = np.random.default_rng(0)
-    blocks, noise = ((40, 30), (1, 5)), 0.1
-    strong = 3 * rng.standard_normal((2, 40, 2)) @ rng.standard_normal((2, 2, 30))
-    clean = np.concatenate([strong.reshape(2, -1), rng.standard_normal((2, 5))], axis=1)
-    noisy = clean + noise * rng.standard_normal(clean.shape)
-    made = denoised(noisy, blocks, noise)
-    assert np.linalg.norm(made - clean) < 0.4 * np.linalg.norm(noisy - clean)
-    assert np.array_equal(made[:, -5:], noisy[:, -5:])  # a vector has no spectrum
-    nothing = denoised(noise * rng.standard_normal(clean.shape), blocks, noise)
-    assert np.abs(nothing[:, :-5]).max() < 0.1 * noise
-    assert np.array_equal(denoised(clean, blocks, 0.0), clean)
 
 
 def test_a_generator_learns_two_classes_apart() -> None:
@@ -61,6 +46,8 @@ def test_what_does_not_fit_is_refused() -> None:
         lk.DPNTK(network="deep")
     with pytest.raises(lk.LimbeckError, match="widths"):
         lk.DPNTK(widths=(5, 0))
+    with pytest.raises(lk.LimbeckError, match="debias"):
+        lk.DPNTK(debias=2.0)
     with pytest.raises(lk.LimbeckError, match="for tables"):
         lk.DPNTK(network="strip").requests(image_schema())
     wide = lk.DPNTK(network="strip", side=100)
