@@ -70,7 +70,7 @@ KIP_SETTINGS: dict[str, dict[str, Any]] = {
 }
 """Chosen on 5,000 images held back from MNIST's training images."""
 KIP_STEPS = {
-    "fc-ntk": {1: 1000, 10: 1000, 50: 300},
+    "fc-ntk": {1: 1000, 10: 1000, 50: 700},
     "scattering": {1: 1000, 10: 300},
 }
 """Fewer where a step is dear."""
