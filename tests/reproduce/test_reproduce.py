@@ -15,7 +15,7 @@ from limbeck import cli
 from limbeck import reproduce as papers
 from limbeck._check import LimbeckError
 from limbeck.methods import METHODS
-from limbeck.reproduce._bench import MADE, NotRun, bench, missing
+from limbeck.reproduce._bench import EXTRA, NotRun, bench, missing
 from limbeck.reproduce._exhibit import unobtainable
 from limbeck.reproduce._kernelerror import kernel_errors
 from limbeck.reproduce._making import method_of
@@ -39,7 +39,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
         pictures = [image_rows(n, seed=n)[0] for n in (100, 40)]
         return (image_schema(), *((p, np.arange(len(p)) % 3) for p in pictures))
 
-    monkeypatch.setitem(MADE, "little", make)  # type: ignore[arg-type]
+    monkeypatch.setitem(EXTRA, "little", make)  # type: ignore[arg-type]
     bench.cache_clear()
 
 
@@ -198,7 +198,7 @@ def test_the_mixture_has_the_entropy_of_its_formula() -> None:
     from limbeck.reproduce._making import Rows
     from limbeck.reproduce._scoring import Task
 
-    stand = bench("mixture")
+    stand = bench("gaussian-mixture")
     rows = Rows(*stand.rows("train"))
     assert len(rows.labels) == 90_000
     found = likelihood(Task(TINY.cells[0], stand, rows, 0, lambda done: None))["nll"]
