@@ -238,6 +238,15 @@ def measure_scores(
     )
 
 
+def is_measured(path: str | Path) -> bool:
+    """Whether a file says that it holds measured scores, and not internal ones."""
+    try:
+        facts = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(facts, dict) and facts.get("format") == "limbeck measured scores"
+
+
 def verify_scores(path: str | Path) -> tuple[Cost, dict[str, Any]]:
     """Recompute epsilon and all figures of a file of measured scores; its cost and certificate."""
     found = MeasuredScores.load(path)

@@ -308,7 +308,8 @@ def report(
     scores: Annotated[
         list[Path] | None,
         typer.Option(
-            "--scores", help="Scores of `limbeck evaluate --out`. Makes the page internal."
+            "--scores",
+            help="Scores of `limbeck evaluate --out`. Unless paid for, they make the page internal.",
         ),
     ] = None,
     test: Annotated[
@@ -322,6 +323,7 @@ def report(
     """Write one self-contained HTML page about a release."""
     import limbeck as lk
 
+    from ._measured import is_measured
     from ._report import make_report
 
     if out.exists() and not force:
@@ -333,15 +335,18 @@ def report(
                 f"{folder} is a release and stays as it is. Write the page elsewhere."
             )
     given = [lk.Release.load(folder) for folder in releases]
+    paid = [path for path in scores or () if is_measured(path)]
+    internal = [path for path in scores or () if path not in paid]
     page = make_report(
         given,
         names=[f"{folder.resolve().name}/" for folder in releases],  # no paths of this machine
-        scores=[lk.Scores.load(path) for path in scores or ()],
+        scores=[lk.Scores.load(path) for path in internal],
+        measured=[lk.MeasuredScores.load(path) for path in paid],
         real=None if test is None else lk.read(test, given[0].schema),
     )
     out.write_text(page, encoding="utf-8")
     console.print(f"Page: {out}", markup=False)
-    if scores or test:
+    if internal or test:
         console.print("[yellow]Internal: not covered by epsilon.[/]")
 
 

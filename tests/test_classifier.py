@@ -36,7 +36,7 @@ def test_it_learns_and_is_charged(tmp_path: Path) -> None:
     assert right.mean() > 0.9 and made.cost.epsilon == pytest.approx(1.0)
     (account,) = book.accounts()
     assert [r.method for r in account.runs] == ["private-classifier"]
-    assert account.spent == pytest.approx(1.0, rel=1e-6)
+    assert account.runs[0].epsilon == pytest.approx(1.0, rel=1e-6)
 
 
 def test_without_data_the_rows_do_not_matter(tmp_path: Path) -> None:

@@ -132,6 +132,17 @@ def test_the_command_and_its_certificate(
     assert "0.5 at delta 1e-06" in capsys.readouterr().out
     facts = json.loads(out.read_text())
     assert facts["certificate"]["releasable"] and len(facts["roc"]["true_positive_rate"]) == 21
+    page = tmp_path / "page.html"
+    assert run("report", folder, "--scores", out, "--out", page, monkeypatch=monkeypatch) == 0
+    assert "Internal" not in capsys.readouterr().out
+    text = page.read_text()
+    assert 'id="measured"' in text and 'id="internal"' not in text and "logistic" in text.lower()
+    other = dict(facts["certificate"]["method"]["settings"], release="0" * 64)
+    facts["certificate"]["method"]["settings"] = other
+    (tmp_path / "other.json").write_text(json.dumps(facts))
+    words_of_report = ("report", folder, "--scores", tmp_path / "other.json", "--out", page)
+    assert run(*words_of_report, "--force", monkeypatch=monkeypatch) == 2
+    assert "another release" in capsys.readouterr().err
     for change, word in (
         (lambda f: f["counts"][0].__setitem__(0, 900.0), "does not follow"),
         (lambda f: f["answers"].update(right=1e6), "does not follow"),
