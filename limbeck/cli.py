@@ -360,7 +360,7 @@ def reproduce(
         bool, typer.Option("--quick", help="Only the quick cells, with reduced settings.")
     ] = False,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", help="Repetitions; by default 1 with --quick, else 5.")
+        int | None, typer.Option("--seeds", help="Repetitions; 1 with --quick, else the paper's.")
     ] = None,
     only: Annotated[
         str, typer.Option("--only", help="Run only cells whose row or column contains this.")
