@@ -30,7 +30,9 @@ from ._schema import Schema
 from .methods import AbstractInquiry, Request
 from .privacy import Budget, Charge, Cost, Ledger, Private
 
-COUNTS = "counts"
+ANSWERS, COUNTS = "right and wrong", "counts"
+ANSWER_SHARE = 0.5
+"""Of the budget, for the two numbers that accuracy is made of: a sum of many noisy counts is poor."""
 DRAWS = 2_000
 """Draws of noise from which the spread of a figure is found."""
 LIMITS = (
@@ -45,8 +47,9 @@ class ScoreCounts(AbstractInquiry):
     """How often a classifier trained on a release says what, by the true class.
 
     Privacy:
-        One histogram: a test row counts in the one cell of its true class and of what is said
-        about it, under add/remove of one row. Discrete Gaussian noise. Event: one Gaussian.
+        Two histograms: a test row counts as right or wrong, and in the one cell of its true class
+        and of what is said about it, under add/remove of one row. Discrete Gaussian noise,
+        calibrated jointly. Events: two Gaussians.
     """
 
     name: ClassVar[str] = "measured-scores"
@@ -72,13 +75,36 @@ class ScoreCounts(AbstractInquiry):
         if not schema.label or classes < 2:
             raise LimbeckError("Counting predictions needs a label with at least two classes.")
         cells = int(np.prod(self.shape(classes)))
-        return [Request(charge=Charge(name=COUNTS, sensitivity=1.0, coordinates=cells), share=1.0)]
+        answers = Charge(name=ANSWERS, sensitivity=1.0, coordinates=2)
+        counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=cells)
+        return [
+            Request(charge=answers, share=ANSWER_SHARE),
+            Request(charge=counts, share=1 - ANSWER_SHARE),
+        ]
 
-    def measure(self, private: Private, predictor: Any) -> np.ndarray:
-        classes = len(private.schema.classes)
-        shape = self.shape(classes)
-        found = private.grouped_sum(COUNTS, Said(predictor, *shape))
-        return found.reshape(shape)
+    def measure(self, private: Private, predictor: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Noisy numbers of wrong and right answers, and the noisy counts."""
+        shape = self.shape(len(private.schema.classes))
+        answers = private.grouped_sum(ANSWERS, Answered(predictor))
+        counts = private.grouped_sum(COUNTS, Said(predictor, *shape))
+        return answers[:, 0], counts.reshape(shape)
+
+
+class Answered(eqx.Module):
+    """Whether a classifier is wrong (0) or right (1) about a row."""
+
+    predictor: Any
+    groups: int = eqx.field(static=True, default=2)
+    norm_bound: float = eqx.field(static=True, default=1.0)
+    size: int = eqx.field(static=True, default=1)
+
+    @property
+    def chunk(self) -> int:
+        return getattr(self.predictor, "chunk", 0)
+
+    def __call__(self, rows: Array, labels: Array) -> tuple[Array, Array]:
+        right = jnp.argmax(self.predictor(rows), axis=1) == labels
+        return jnp.ones((len(rows), 1)), right.astype(jnp.int32)
 
 
 class Said(eqx.Module):
@@ -112,19 +138,23 @@ class MeasuredScores:
     """Noisy counts with what follows from them, and their certificate. They may be published."""
 
     certificate: dict[str, Any]
+    answers: np.ndarray
+    """Noisy numbers of wrong and of right answers."""
     counts: np.ndarray
     """Noisy counts: true classes by predicted ones, or for two classes by bins of the chance."""
 
     @property
     def figures(self) -> dict[str, dict[str, float]]:
         """Each figure's value, and the standard deviation that the noise gives it."""
-        return figures_of(self.counts, _noise(self.certificate))
+        noise = {c["name"]: Charge(**c).noise for c in self.certificate["charges"]}
+        return figures_of(self.answers, self.counts, noise[ANSWERS], noise[COUNTS])
 
     def facts(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "format": "limbeck measured scores",
             "certificate": self.certificate,
+            "answers": {"wrong": float(self.answers[0]), "right": float(self.answers[1])},
             "counts": self.counts.tolist(),
             "confusion": confusion(self.counts).tolist(),
             "roc": roc(self.counts) if len(self.counts) == 2 else None,
@@ -144,11 +174,13 @@ class MeasuredScores:
             facts = json.loads(Path(path).read_text(encoding="utf-8"))
             if facts["format"] != "limbeck measured scores":
                 raise ValueError("another format")
+            answers = [facts["answers"][name] for name in ("wrong", "right")]
             found = cls(
-                certificate=facts["certificate"], counts=np.asarray(facts["counts"], np.float64)
+                certificate=facts["certificate"],
+                answers=np.asarray(answers, np.float64),
+                counts=np.asarray(facts["counts"], np.float64),
             )
-            stated = facts["figures"]
-            _check(found, stated)
+            _check(found, facts["figures"])
             return found
         except OSError as error:
             raise ReleaseError(f"Cannot read {path}: {error.strerror}.") from None
@@ -191,7 +223,7 @@ def measure_scores(
     inquiry = ScoreCounts(release=certificate_digest(release.certificate), classifier=name)
     planned = plan(inquiry, test.schema, budget)
     with paid_run(planned, test, ledger=ledger, seed=seed, law=law, progress=progress) as paid:
-        counts = inquiry.measure(paid.private, predictor)
+        answers, counts = inquiry.measure(paid.private, predictor)
         certificate = make_certificate(
             planned,
             paid.private.executed(),
@@ -201,7 +233,18 @@ def measure_scores(
             source="fixed beforehand",
             public_seed=0,
         )
-    return MeasuredScores(certificate={**certificate, "limits": list(LIMITS)}, counts=counts)
+    return MeasuredScores(
+        certificate={**certificate, "limits": list(LIMITS)}, answers=answers, counts=counts
+    )
+
+
+def is_measured(path: str | Path) -> bool:
+    """Whether a file says that it holds measured scores, and not internal ones."""
+    try:
+        facts = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(facts, dict) and facts.get("format") == "limbeck measured scores"
 
 
 def verify_scores(path: str | Path) -> tuple[Cost, dict[str, Any]]:
@@ -213,14 +256,17 @@ def verify_scores(path: str | Path) -> tuple[Cost, dict[str, Any]]:
 def _check(scores: MeasuredScores, stated: Mapping[str, Mapping[str, float]]) -> None:
     """Refuse a file whose charge is not that of its counts, or whose figures are not theirs."""
     recompute(scores.certificate)
-    charges, guarantee = scores.certificate["charges"], scores.certificate["guarantee"]
+    guarantee = scores.certificate["guarantee"]
     budget = Budget(float(guarantee["epsilon"]), guarantee["delta"], guarantee["adjacency"])
-    factor = budget.sensitivity_factor
-    paid = len(charges) == 1 and charges[0]["name"] == COUNTS and charges[0]["steps"] == 1
-    if not paid or charges[0]["sensitivity"] < factor:
+    charges = {c["name"]: c for c in scores.certificate["charges"]}
+    sizes = {ANSWERS: scores.answers.size, COUNTS: scores.counts.size}
+    if len(scores.certificate["charges"]) != 2 or set(charges) != set(sizes):
         raise ReleaseError("The certificate does not pay for these counts.")
-    if scores.counts.ndim != 2 or charges[0]["coordinates"] < scores.counts.size:
-        raise ReleaseError("There are more counts than the certificate pays for.")
+    for name, size in sizes.items():
+        if charges[name]["steps"] != 1 or charges[name]["sensitivity"] < budget.sensitivity_factor:
+            raise ReleaseError("The certificate does not pay for these counts.")
+        if charges[name]["coordinates"] < size:
+            raise ReleaseError("There are more counts than the certificate pays for.")
     for name, figure in scores.figures.items():
         if not math.isclose(stated[name]["value"], figure["value"], abs_tol=1e-9):
             raise ReleaseError(f"The stated {name} does not follow from the counts.")
@@ -245,24 +291,31 @@ def roc(counts: np.ndarray) -> dict[str, list[float]]:
     }
 
 
-def figures_of(counts: np.ndarray, noise: float) -> dict[str, dict[str, float]]:
+def figures_of(
+    answers: np.ndarray, counts: np.ndarray, answer_noise: float, count_noise: float
+) -> dict[str, dict[str, float]]:
     """Figures that follow from noisy counts, with the spread that fresh noise gives them."""
-    exact = _figures(counts)
+    exact = _figures(answers, counts)
     rng = np.random.default_rng(0)
-    again = [_figures(counts + noise * rng.standard_normal(counts.shape)) for _ in range(DRAWS)]
+    again = [
+        _figures(
+            answers + answer_noise * rng.standard_normal(answers.shape),
+            counts + count_noise * rng.standard_normal(counts.shape),
+        )
+        for _ in range(DRAWS)
+    ]
     return {
         name: {"value": value, "noise_spread": float(np.std([a[name] for a in again]))}
         for name, value in exact.items()
     }
 
 
-def _figures(counts: np.ndarray) -> dict[str, float]:
-    table = confusion(counts)
-    total = max(float(table.sum()), 1.0)
+def _figures(answers: np.ndarray, counts: np.ndarray) -> dict[str, float]:
+    total, table = float(answers.sum()), confusion(counts)
     by_class = np.clip(np.diag(table) / np.maximum(table.sum(axis=1), 1.0), 0.0, 1.0)
     found = {
-        "rows": float(table.sum()),
-        "accuracy": float(np.clip(np.trace(table) / total, 0.0, 1.0)),
+        "rows": total,
+        "accuracy": float(np.clip(answers[1] / max(total, 1.0), 0.0, 1.0)),
         "balanced accuracy": float(by_class.mean()),
     }
     if len(counts) == 2:
@@ -270,7 +323,3 @@ def _figures(counts: np.ndarray) -> dict[str, float]:
         x, y = (np.asarray(curve[k]) for k in ("false_positive_rate", "true_positive_rate"))
         found["ROC AUC"] = float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2))
     return found
-
-
-def _noise(certificate: Mapping[str, Any]) -> float:
-    return Charge(**certificate["charges"][0]).noise

@@ -21,6 +21,7 @@ from ._columns import Category, Column
 from ._data import Dataset
 from ._evaluate import certificate_digest, check_scores, released_data
 from ._io import png_strip
+from ._measured import MeasuredScores
 from ._release import Images, Release
 from .scores import Scores, discretise
 
@@ -37,6 +38,7 @@ def make_report(
     *,
     names: Sequence[str] | None = None,
     scores: Sequence[Scores] = (),
+    measured: Sequence[MeasuredScores] = (),
     real: Dataset | None = None,
 ) -> str:
     """The page, as HTML.
@@ -45,6 +47,7 @@ def make_report(
         releases: The release to show; further ones are compared with it.
         names: Their folders, as the page should call them.
         scores: Of any of these releases, from `limbeck.evaluate`. Makes the page internal.
+        measured: Scores of the first release that were paid for. They may be published.
         real: Real rows of the first release's schema, whose distributions are shown beside the
             released ones. Makes the page internal.
     """
@@ -74,6 +77,7 @@ def make_report(
         "real_rows": real is not None,
         "sample": _sample(first),
         "scores": _scores(found[0]) if found[0] else None,
+        "measured": _measured(first, measured),
         "compared": _compared(releases, called, found) if len(releases) > 1 else [],
         "curve": _curve(releases, found) if len(releases) > 1 else None,
     }  # fmt: skip
@@ -228,6 +232,43 @@ def _scores(scores: Scores) -> dict[str, Any]:
         "test_rows": f"{scores.test_rows:,}",
         "stamp": scores.stamp,
     }  # fmt: skip
+
+
+def _measured(release: Release, given: Sequence[MeasuredScores]) -> dict[str, Any] | None:
+    """Paid-for scores of the release; those of another are refused."""
+    if not given:
+        return None
+    scores = given[-1]
+    certificate = scores.certificate
+    settings, guarantee = certificate["method"]["settings"], certificate["guarantee"]
+    if any(
+        m.certificate["method"]["settings"]["release"] != certificate_digest(release.certificate)
+        for m in given
+    ):
+        raise LimbeckError(
+            "These measured scores belong to another release than the first. Measure this one's."
+        )
+    figures = scores.figures
+    rows = figures.pop("rows")["value"]
+    bars = [
+        (
+            name,
+            {
+                "chart": score_bar(f["value"], f["noise_spread"]),
+                "text": f"{100 * f['value']:.1f} ± {100 * f['noise_spread']:.1f}",
+            },
+        )
+        for name, f in figures.items()
+    ]
+    return {
+        "classifier": settings["classifier"],
+        "epsilon": _number(guarantee["epsilon"]),
+        "delta": _number(guarantee["delta"]),
+        "dataset": certificate["data"]["dataset"],
+        "not_for_release": certificate["not_releasable_because"],
+        "bars": bars,
+        "rows": f"{max(rows, 0):,.0f}",
+    }
 
 
 def _main_figure(scores: Sequence[Scores | None]) -> str | None:

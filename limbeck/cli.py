@@ -140,7 +140,8 @@ def distill(
     budget = lk.Budget(epsilon, delta, chosen.adjacency)
     dataset = lk.read(data, declared)
     tried = _candidates(chosen.method, candidates)
-    with _progress(quiet=as_json) as report:
+    steps = _steps(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
+    with _progress(quiet=as_json, steps=steps, spent=_booked(epsilon)) as report:
         if tried:
             if non_private:
                 raise LimbeckError("--tune chooses within a budget; leave --non-private out.")
@@ -182,7 +183,7 @@ def redistil(
 
     lk.verify(release)
     given = lk.Release.load(release)
-    with _progress(quiet=as_json) as report:
+    with _progress(quiet=as_json, spent="nothing is spent") as report:
         made = lk.redistil(
             given, _settings(per_class, setting), out=out, force=force, progress=report
         )
@@ -274,7 +275,7 @@ def evaluate(
                 "--full and --seeds."
             )
         budget = lk.Budget(releasable, delta, given.certificate["guarantee"]["adjacency"])
-        with _progress(quiet=as_json) as report:
+        with _progress(quiet=as_json, spent=_booked(releasable)) as report:
             measured = lk.measure_scores(
                 given, lk.read(test, given.schema), budget, progress=report
             )
@@ -307,7 +308,8 @@ def report(
     scores: Annotated[
         list[Path] | None,
         typer.Option(
-            "--scores", help="Scores of `limbeck evaluate --out`. Makes the page internal."
+            "--scores",
+            help="Scores of `limbeck evaluate --out`. Unless paid for, they make the page internal.",
         ),
     ] = None,
     test: Annotated[
@@ -321,6 +323,7 @@ def report(
     """Write one self-contained HTML page about a release."""
     import limbeck as lk
 
+    from ._measured import is_measured
     from ._report import make_report
 
     if out.exists() and not force:
@@ -332,15 +335,18 @@ def report(
                 f"{folder} is a release and stays as it is. Write the page elsewhere."
             )
     given = [lk.Release.load(folder) for folder in releases]
+    paid = [path for path in scores or () if is_measured(path)]
+    internal = [path for path in scores or () if path not in paid]
     page = make_report(
         given,
         names=[f"{folder.resolve().name}/" for folder in releases],  # no paths of this machine
-        scores=[lk.Scores.load(path) for path in scores or ()],
+        scores=[lk.Scores.load(path) for path in internal],
+        measured=[lk.MeasuredScores.load(path) for path in paid],
         real=None if test is None else lk.read(test, given[0].schema),
     )
     out.write_text(page, encoding="utf-8")
     console.print(f"Page: {out}", markup=False)
-    if scores or test:
+    if internal or test:
         console.print("[yellow]Internal: not covered by epsilon.[/]")
 
 
@@ -354,7 +360,7 @@ def reproduce(
         bool, typer.Option("--quick", help="Only the quick cells, with reduced settings.")
     ] = False,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", help="Repetitions; by default 1 with --quick, else 5.")
+        int | None, typer.Option("--seeds", help="Repetitions; 1 with --quick, else the paper's.")
     ] = None,
     only: Annotated[
         str, typer.Option("--only", help="Run only cells whose row or column contains this.")
@@ -501,7 +507,7 @@ def demo(
         book = lk.Ledger(Path(folder) / "ledger.sqlite")
         for course in COURSES:
             console.print(f"[bold]{course.folder}[/]: {lk.datasets.about(course.dataset).title}")
-            with _progress() as report:
+            with _progress(spent=_booked(1.0)) as report:
                 served = run_course(course, out, book, force=force, progress=report)
             _show_release(served.release, served.path)
             told = ", ".join(f"{k.replace('_', ' ')} {v:.3f}" for k, v in served.scores.items())
@@ -619,32 +625,55 @@ def _candidates(method: Any, given: list[str] | None) -> list[Any]:
 
 
 @contextmanager
-def _progress(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
-    """A bar per phase on a terminal; one line per finished phase elsewhere."""
+def _progress(
+    quiet: bool = False, *, steps: dict[str, int] | None = None, spent: str = ""
+) -> Iterator[Callable[[str, float], None]]:
+    """A bar per phase on a terminal; elsewhere one line per finished phase, or with `quiet` none.
+
+    Args:
+        quiet: Show nothing: the output is for machines.
+        steps: How many steps the phases of these names have.
+        spent: What is booked once rows are read, shown beside the bars.
+    """
     if quiet or not console.is_terminal:
         seen: set[str] = set()
 
         def line(phase: str, done: float) -> None:
             if done >= 1 and phase not in seen and not quiet:
                 seen.add(phase)
-                console.print(f"  {phase}: done")
+                console.print(f"  {phase}: done", markup=False)
 
         yield line
         return
     columns = (
-        TextColumn("  {task.description:<18}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("  {task.description:<18}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[where]:>9}", markup=False),
     )
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as bars:
+    after = TextColumn("{task.fields[spent]}", markup=False, style="dim")
+    with Progress(
+        *columns, TimeElapsedColumn(), TimeRemainingColumn(), after, console=console
+    ) as bars:
         tasks: dict[str, Any] = {}
 
         def bar(phase: str, done: float) -> None:
             if phase not in tasks:
-                tasks[phase] = bars.add_task(phase, total=1.0)
-            bars.update(tasks[phase], completed=done)
+                told = "" if phase == "reading" else spent
+                tasks[phase] = bars.add_task(phase, total=1.0, where="", spent=told)
+            count = (steps or {}).get(phase.rpartition(", ")[2], 1)
+            where = f"{round(done * count)}/{count}" if count > 1 else f"{done:.0%}"
+            bars.update(tasks[phase], completed=done, where=where)
 
         yield bar
+
+
+def _steps(made: Any) -> dict[str, int]:
+    """How often each measurement of a plan is repeated: its progress counts these."""
+    return {c.name: c.steps for c in made.charges}
+
+
+def _booked(epsilon: float) -> str:
+    return "" if math.isinf(epsilon) else f"epsilon {epsilon:g} booked"
 
 
 def _show_plan(made: Any) -> None:

@@ -66,6 +66,7 @@ def test_counts_are_close_and_charged(released: lk.Release, tmp_path: Path) -> N
     test = lk.read(rows(2000, seed=1), released.schema)
     found = lk.measure_scores(released, test, BUDGET, ledger=book, seed=3)
     noise = found.certificate["charges"][0]["noise_multiplier"]
+    assert abs(found.answers.sum() - 2000) < 6 * noise * np.sqrt(2)
     assert found.counts.shape == (2, 20)
     assert abs(found.counts.sum() - 2000) < 6 * noise * np.sqrt(40)
     assert found.figures["accuracy"]["value"] > 0.75
@@ -131,8 +132,21 @@ def test_the_command_and_its_certificate(
     assert "0.5 at delta 1e-06" in capsys.readouterr().out
     facts = json.loads(out.read_text())
     assert facts["certificate"]["releasable"] and len(facts["roc"]["true_positive_rate"]) == 21
+    page = tmp_path / "page.html"
+    assert run("report", folder, "--scores", out, "--out", page, monkeypatch=monkeypatch) == 0
+    assert "Internal" not in capsys.readouterr().out
+    text = page.read_text()
+    assert 'id="measured"' in text and 'id="internal"' not in text and "logistic" in text.lower()
+    other = dict(facts["certificate"]["method"]["settings"], release="0" * 64)
+    facts["certificate"]["method"]["settings"] = other
+    (tmp_path / "other.json").write_text(json.dumps(facts))
+    words_of_report = ("report", folder, "--scores", tmp_path / "other.json", "--out", page)
+    assert run(*words_of_report, "--force", monkeypatch=monkeypatch) == 2
+    assert "another release" in capsys.readouterr().err
     for change, word in (
         (lambda f: f["counts"][0].__setitem__(0, 900.0), "does not follow"),
+        (lambda f: f["answers"].update(right=1e6), "does not follow"),
+        (lambda f: f["certificate"]["charges"].pop(), "claims"),
         (lambda f: f["certificate"]["charges"][0].update(noise_multiplier=99.0), "claims"),
         (lambda f: f["certificate"]["guarantee"].update(epsilon=0.1), "cost"),
         (lambda f: f["counts"].append([1.0] * 20), "more counts"),
@@ -158,6 +172,6 @@ def test_other_schemas_and_missing_labels_are_refused(released, pictured, tmp_pa
 
 def test_figures_of_exact_counts() -> None:
     counts = np.array([[8.0, 2.0, 0.0, 0.0], [0.0, 1.0, 4.0, 5.0]])
-    found = figures_of(counts, 0.0)
+    found = figures_of(np.array([1.0, 19.0]), counts, 0.0, 0.0)
     assert found["accuracy"] == pytest.approx({"value": 0.95, "noise_spread": 0.0})
     assert found["ROC AUC"]["value"] == pytest.approx(0.99)

@@ -7,6 +7,7 @@
 A data set here is data, not code: an entry in `registry.toml` and a schema in `schemas/`.
 """
 
+from ._mixture import Mixture as Mixture
 from ._pictures import Pictures as Pictures
 from ._public import PublicData as PublicData
 from ._public import load as load

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ._registry import entry
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture:
@@ -29,6 +31,11 @@ class Mixture:
     def from_options(cls, options: Mapping[str, Any]) -> Mixture:
         """As the registry describes it."""
         return cls(**options)
+
+    @classmethod
+    def named(cls, name: str) -> Mixture:
+        """That of a data set of the registry."""
+        return cls.from_options(entry(name).sources[0].options)
 
     @property
     def means(self) -> np.ndarray:

@@ -16,13 +16,12 @@ from .._io import read
 from .._schema import Lifetime, Schema
 from ..datasets import Pictures
 from ._exhibit import unobtainable
-from ._mixture import make_mixture
 
 AMPLE = Lifetime(epsilon=30.0, delta=0.5, filter="sum")
 """Practice runs on public data are booked in ledgers of their own, each with room for one run."""
 
-MADE: dict[str, Callable[[], tuple[Schema, Any, Any]]] = {"mixture": make_mixture}
-"""Data that are drawn from a formula: schema, training rows, test rows."""
+EXTRA: dict[str, Callable[[], tuple[Schema, Any, Any]]] = {}
+"""Data sets besides the registry's: schema, training rows, test rows. None but those of tests."""
 
 
 class NotRun(Exception):
@@ -48,8 +47,8 @@ class Bench:
 @lru_cache(maxsize=1)
 def bench(name: str) -> Bench:
     """Load a data set; what cannot be had is said with how to get it."""
-    if name in MADE:
-        schema, train, test = MADE[name]()
+    if name in EXTRA:
+        schema, train, test = EXTRA[name]()
     else:
         reason = missing(name)
         if reason:
@@ -65,7 +64,7 @@ def bench(name: str) -> Bench:
 
 def delta_of(name: str, wanted: float) -> float:
     """The paper's delta, or a smaller one where it is not below one over the declared rows."""
-    schema = MADE[name]()[0] if name in MADE else datasets.schema(name)
+    schema = EXTRA[name]()[0] if name in EXTRA else datasets.schema(name)
     return min(wanted, 0.9 / (schema.rows or 1))
 
 
@@ -74,7 +73,7 @@ def missing(name: str) -> str:
     lacking = unobtainable().get(name)
     if lacking is not None:
         return f"data: {lacking['title']} is not part of limbeck. {lacking['obtain']} Home: {lacking['home']}"
-    if name not in MADE:
+    if name not in EXTRA:
         try:
             datasets.about(name)
         except LimbeckError as error:

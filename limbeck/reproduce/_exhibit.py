@@ -6,6 +6,7 @@ data, method or recipe, budget, score. `docs/reproduce.md` explains the fields.
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -164,6 +165,8 @@ def _cells(facts: Mapping[str, Any]) -> Iterator[Cell]:
     for row, in_row in facts["rows"].items():
         for column in columns:
             told = common | column | in_row
+            if told.get("no_noise"):
+                told["epsilon"] = math.inf
             settings = {**column.get("settings", {}), **in_row.get("settings", {})}
             if told.get("sized"):
                 settings["per_class"] = told["per_class"]

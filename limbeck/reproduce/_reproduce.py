@@ -44,7 +44,7 @@ def estimate(
     exhibit: Exhibit, *, quick: bool = False, seeds: int | None = None, only: str = "", cache: Path | None = None
 ) -> Estimate:  # fmt: skip
     """How many cells would be run, how many are known already, and about how long it takes."""
-    keep, each = Keep(cache), _seeds(seeds, quick)
+    keep, each = Keep(cache), _seeds(seeds, 1 if quick else exhibit.runs)
     run = known = left = 0
     minutes, counted = 0.0, set()
     for cell in exhibit.cells:
@@ -94,7 +94,7 @@ def reproduce(
         progress: Called with a cell and the fraction of it that is done.
         each: Called with each result as it is found.
     """
-    keep, count = Keep(cache), _seeds(seeds, quick)
+    keep, count = Keep(cache), _seeds(seeds, 1 if quick else exhibit.runs)
     results = []
     if exhibit.kind == "settings":
         results = _settings(exhibit)
@@ -271,8 +271,8 @@ def _inside(progress: Progress, told: str, seed: int, seeds: int) -> Progress:
     return report
 
 
-def _seeds(seeds: int | None, quick: bool) -> int:
-    count = seeds if seeds is not None else 1 if quick else 5
+def _seeds(wanted: int | None, usual: int) -> int:
+    count = wanted if wanted is not None else min(usual, 5)
     positive(seeds=count)
     return count
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from ..datasets import Mixture
 from ..features import Scattering
 from ..methods import AbstractKernelMethod
 from ..scores import (
@@ -28,7 +29,6 @@ from ..scores import (
 from ._bench import Bench, NotRun
 from ._exhibit import Cell
 from ._making import Rows
-from ._mixture import DEVIATION, mixture_means
 
 PAIR = tuple(c for c in TWELVE if c.name in ("logistic regression", "multi-layer perceptron"))
 RIDGE = 1e-3
@@ -124,11 +124,15 @@ def marginals(task: Task) -> dict[str, float]:
 def likelihood(task: Task) -> dict[str, float]:
     """Negative log likelihood of as many points as there are training rows."""
     schema = task.bench.schema
-    means, classes = mixture_means()
+    truth = Mixture.named(task.bench.name)
     spans = np.asarray([c.range for c in schema.inputs])  # type: ignore[union-attr]
     points = spans[:, 0] + task.rows.slots * (spans[:, 1] - spans[:, 0])
     total = mixture_nll(
-        points, means, deviation=DEVIATION, labels=task.rows.labels, mean_labels=classes
+        points,
+        truth.means,
+        deviation=truth.deviation,
+        labels=task.rows.labels,
+        mean_labels=truth.labels,
     )
     return {"nll": total * (schema.rows or len(points)) / len(points)}
 

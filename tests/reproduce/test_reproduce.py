@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import FEW, TINY_SET
+from helpers import FEW, TINY_SET, image_rows, image_schema
 
 from limbeck import cli
 from limbeck import reproduce as papers
 from limbeck._check import LimbeckError
 from limbeck.methods import METHODS
-from limbeck.reproduce._bench import MADE, NotRun, missing
+from limbeck.reproduce._bench import EXTRA, NotRun, bench, missing
 from limbeck.reproduce._exhibit import unobtainable
 from limbeck.reproduce._kernelerror import kernel_errors
 from limbeck.reproduce._making import method_of
@@ -29,6 +29,18 @@ NUMBERED = {
     "dp-ntk": (5, 4),
 }
 """How many tables and figures each paper has."""
+
+
+@pytest.fixture(autouse=True)
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set of a few small pictures, of all three classes."""
+
+    def make() -> tuple[object, object, object]:
+        pictures = [image_rows(n, seed=n)[0] for n in (100, 40)]
+        return (image_schema(), *((p, np.arange(len(p)) % 3) for p in pictures))
+
+    monkeypatch.setitem(EXTRA, "little", make)  # type: ignore[arg-type]
+    bench.cache_clear()
 
 
 def run(*arguments: object, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -88,24 +100,24 @@ TINY = papers.Exhibit(
     runs=5,
     refused=("It looked.",),
     cells=(
-        papers.Cell(row="ours", column="one", data="fashion-mini", method="measure-once",
+        papers.Cell(row="ours", column="one", data="little", method="measure-once",
                     settings=TINY_SET | {"goal": "ridge"}, epsilon=10.0, score="ridge",
                     figure="accuracy", beside=papers.Quote(50.0)),
-        papers.Cell(row="ours", column="three", data="fashion-mini", method="measure-once",
+        papers.Cell(row="ours", column="three", data="little", method="measure-once",
                     settings=TINY_SET | {"goal": "ridge", "per_class": 3}, epsilon=10.0,
                     score="ridge", figure="accuracy"),
-        papers.Cell(row="kernel", column="one", data="fashion-mini", method="dp-kip",
-                    settings=FEW | {"ridge": 1e-4}, epsilon=10.0, score="ridge",
+        papers.Cell(row="kernel", column="one", data="little", method="dp-kip",
+                    settings=FEW | {"ridge": 1e-4}, epsilon=1.0, score="ridge",
                     figure="accuracy", theirs=papers.Quote(80.0, 1.0),
                     reduced={"epochs": 0.1}),
-        papers.Cell(row="real", column="one", data="fashion-mini", making="real", per_class=1,
+        papers.Cell(row="real", column="one", data="little", making="real", per_class=1,
                     score="ridge", figure="accuracy", theirs=papers.Quote(40.0)),
-        papers.Cell(row="to come", column="one", data="fashion-mini", method="not-yet",
+        papers.Cell(row="to come", column="one", data="little", method="not-yet",
                     score="ridge", figure="accuracy", theirs=papers.Quote(1.0)),
         papers.Cell(row="far", column="one", data="svhn", method="measure-once",
                     score="ridge", figure="accuracy"),
         papers.Cell(row="quoted", column="one", making="quoted", theirs=papers.Quote(2.0)),
-        papers.Cell(row="slow", column="one", data="fashion-mini", method="measure-once",
+        papers.Cell(row="slow", column="one", data="little", method="measure-once",
                     score="ridge", figure="accuracy", quick=False),
     ),
 )  # fmt: skip
@@ -174,19 +186,25 @@ def test_a_failing_cell_does_not_stop_the_others(tmp_path: Path) -> None:
     assert "surprise" in results[0].note and "no 'surprise'" in results[2].note
 
 
+def test_a_missing_extra_says_what_to_install(tmp_path: Path, monkeypatch) -> None:
+    for module in ("sklearn.linear_model", "sklearn.neural_network"):
+        monkeypatch.setitem(sys.modules, module, None)
+    cell = replace(TINY.cells[3], score="pair", figure="logistic regression: accuracy")
+    (result,) = papers.reproduce(replace(TINY, cells=(cell,)), quick=True, cache=tmp_path).results
+    assert result.status == "not run" and "pip install 'limbeck[eval]'" in result.note
+
+
 def test_the_mixture_has_the_entropy_of_its_formula() -> None:
-    from limbeck.reproduce._bench import bench
     from limbeck.reproduce._making import Rows
     from limbeck.reproduce._scoring import Task
 
-    stand = bench("mixture")
+    stand = bench("gaussian-mixture")
     rows = Rows(*stand.rows("train"))
     assert len(rows.labels) == 90_000
     found = likelihood(Task(TINY.cells[0], stand, rows, 0, lambda done: None))["nll"]
     # Of one point: log 25 plus the entropy of a round Gaussian in the plane.
     entropy = np.log(25) + np.log(2 * np.pi * np.e * 0.2**2)
     assert found == pytest.approx(90_000 * entropy, rel=0.01)
-    assert set(MADE) == {"mixture"}
 
 
 def test_hermite_features_need_few_orders() -> None:
