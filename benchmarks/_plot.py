@@ -44,7 +44,7 @@ def lines(
     canvas = Image.new("RGB", (width, height), "white")
     draw = ImageDraw.Draw(canvas)
     every = [v for values in curves.values() for v in values]
-    across = _scale(at, logarithmic[0], EDGE + 20, width - 20)
+    across = _scale(at, logarithmic[0], EDGE + 20, width - 50)
     down = _scale(every, logarithmic[1], height - EDGE, 40)
     draw.line((EDGE + 20, 40, EDGE + 20, height - EDGE, width - 20, height - EDGE), fill="black")
     for value in at if len(at) < 12 else (at[0], at[len(at) // 2], at[-1]):
