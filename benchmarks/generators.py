@@ -114,7 +114,7 @@ def released(method: str, data: str, epsilon: str, seed: int) -> tuple[Any, Any,
         release = lk.distill(
             lk.read(train, public.schema), made, lk.Budget(float(epsilon), 1e-5), seed=seed,
             non_private=math.isinf(float(epsilon)), ledger=lk.Ledger(Path(folder) / "ledger.sqlite"),
-            settings_source="defaults, chosen on held-back training rows; uncharged: benchmark only",
+            settings_source="defaults or a recipe of the folder recipes; uncharged: benchmark only",
         )  # fmt: skip
         return public, release, time.perf_counter() - start
 
