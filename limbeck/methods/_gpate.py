@@ -116,6 +116,8 @@ class GPATE(AbstractMethod):
     """Of the image generator's convolutions."""
     learning_rate: float = 4e-3
     """Of the generator."""
+    cooling: bool = False
+    """Whether that rate falls to nothing along a cosine."""
     momentum: float = 0.5
     """Of the generator's Adam."""
     generator_steps: int = 3
@@ -304,7 +306,10 @@ class GPATE(AbstractMethod):
 
     @property
     def _optimiser(self) -> optax.GradientTransformation:
-        return optax.adam(self.learning_rate, b1=self.momentum)
+        rate: Any = self.learning_rate
+        if self.cooling:
+            rate = optax.cosine_decay_schedule(rate, self.updates * self.generator_steps)
+        return optax.adam(rate, b1=self.momentum)
 
     def _critic(self, schema: Schema, aggregator: GradientAggregator, seed: int) -> Critic:
         return Critic(
