@@ -185,7 +185,9 @@ class MeasuredScores:
         except OSError as error:
             raise ReleaseError(f"Cannot read {path}: {error.strerror}.") from None
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-            raise ReleaseError(f"{path} does not hold measured scores: {error}.") from None
+            raise ReleaseError(
+                f"{path} is not a release and does not hold measured scores: {error}."
+            ) from None
 
 
 def measure_scores(

@@ -59,6 +59,7 @@ class DPHP(AbstractMeanEmbedding):
         means and spreads (norm 1). Which columns are multiplied is drawn without looking at
         rows. Add/remove of one row, discrete Gaussian noise calibrated jointly. Events: one Gaussian each.
 
+    >>> from limbeck import Category
     >>> schema = Schema(dataset="d", columns=(Category(name="c", values=("a", "b")),))
     >>> [r.charge.name for r in DPHP(draws=2).requests(schema)]
     ['class counts', 'mean embedding', 'product 1', 'product 2']
