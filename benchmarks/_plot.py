@@ -65,30 +65,28 @@ def lines(
 def trade(
     path: Path, series: Mapping[str, Mapping[str, tuple[float, float]]], *, x: str, y: str
 ) -> None:
-    """Named points of several series, each with its name beside it: what one score costs another."""
-    width, height = 820, 520
-    canvas = Image.new("RGB", (width, height), "white")
+    """Named points, a panel with its own scales for each series: what one score costs another."""
+    width, height = 560, 460
+    canvas = Image.new("RGB", (width * len(series), height), "white")
     draw = ImageDraw.Draw(canvas)
-    every = [point for points in series.values() for point in points.values()]
-    across = _scale([p[0] for p in every], False, EDGE + 30, width - 150)
-    down = _scale([p[1] for p in every], False, height - EDGE - 10, 50)
-    draw.line((EDGE + 10, 40, EDGE + 10, height - EDGE, width - 20, height - EDGE), fill="black")
-    for at, scale, place in ((0, across, None), (1, down, EDGE)):
-        values = [p[at] for p in every]
-        for value in (min(values), max(values)):
-            where = (
-                (scale(value) - 12, height - EDGE + 8) if place is None else (8, scale(value) - 7)
-            )
-            draw.text(where, f"{value:.1f}", fill="black", font_size=12)
-    draw.text((width // 2, height - 26), x, fill="black", font_size=14)
-    draw.text((6, 8), y, fill="black", font_size=14)
     for number, (name, points) in enumerate(series.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        draw.text((width - 170, 10 + 18 * number), name, fill=colour, font_size=14)
-        for label, (a, b) in points.items():
-            left, top = across(a), down(b)
-            draw.ellipse((left - 4, top - 4, left + 4, top + 4), fill=colour)
-            draw.text((left + 7, top - 7), label, fill=colour, font_size=11)
+        left, colour = number * width, COLOURS[number % len(COLOURS)]
+        bottom = height - EDGE
+        across = _scale([a for a, _ in points.values()], False, left + 90, left + width - 150)
+        down = _scale([b for _, b in points.values()], False, bottom - 20, 60)
+        draw.line((left + 60, 40, left + 60, bottom, left + width - 20, bottom), fill="black")
+        draw.text((left + 220, 12), name, fill=colour, font_size=16)
+        draw.text((left + 150, height - 26), x, fill="black", font_size=14)
+        draw.text((left + 6, 12), y, fill="black", font_size=14)
+        for value in {min(points.values())[0], max(points.values())[0]}:
+            draw.text((across(value) - 12, bottom + 8), f"{value:.1f}", fill="black", font_size=12)
+        for value in {min(b for _, b in points.values()), max(b for _, b in points.values())}:
+            draw.text((left + 22, down(value) - 7), f"{value:.1f}", fill="black", font_size=12)
+        for place, (label, (a, b)) in enumerate(sorted(points.items(), key=lambda item: item[1])):
+            at, top = across(a), down(b)
+            draw.ellipse((at - 4, top - 4, at + 4, top + 4), fill=colour)
+            # Neighbours' names go above and below in turn.
+            draw.text((at + 5, top + (5 if place % 2 else -18)), label, fill=colour, font_size=12)
     canvas.save(path)
 
 
