@@ -38,6 +38,19 @@ def positive(**values: float) -> None:
             raise LimbeckError(f"Expected {name} > 0, got {value}.")
 
 
+def not_negative(**values: float) -> None:
+    """Refuse a named value that is not a finite number of at least zero.
+
+    >>> not_negative(weight=-1)
+    Traceback (most recent call last):
+    ...
+    limbeck._check.LimbeckError: Expected weight >= 0, got -1.
+    """
+    for name, value in values.items():
+        if not (value >= 0 and math.isfinite(value)):
+            raise LimbeckError(f"Expected {name} >= 0, got {value}.")
+
+
 def fraction(**values: float) -> None:
     """Refuse a named value outside the open interval (0, 1)."""
     for name, value in values.items():

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 
 from ._check import LimbeckError, fraction, positive
@@ -19,11 +18,18 @@ from ._paid import Progress, paid_run
 from ._plan import plan
 from ._schema import Schema
 from .features import Fourier, Scattering
-from .methods import AbstractInquiry, Request, softmax_residual, train_teacher
+from .methods import (
+    COUNTS,
+    AbstractInquiry,
+    Request,
+    linear_features,
+    softmax_residual,
+    train_teacher,
+)
 from .privacy import Budget, Charge, Cost, Ledger, Private
 from .scores import feature_rows
 
-COUNTS, GRADIENT = "class counts", "gradient"
+GRADIENT = "gradient"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,16 +80,9 @@ class PrivateClassifier(AbstractInquiry):
 
     def feature_map(self, schema: Schema, seed: int) -> Scattering | Fourier:
         """Features of norm 1 that know nothing of the rows."""
-        if schema.image:
-            height, width, channels = schema.image.shape
-            return Scattering(height=height, width=width, channels=channels, normalisation="group")
-        width_of_rows = float(np.sqrt(len(schema.inputs)))
-        return Fourier(
-            slots=schema.slots,
-            size=self.features,
-            length_scales=(width_of_rows / 2, width_of_rows),
-            key=jax.random.fold_in(jax.random.key(seed), 1),
-        )
+        wide = float(np.sqrt(len(schema.inputs)))
+        scales = wide / 2, wide
+        return linear_features(schema, size=self.features, length_scales=scales, seed=seed)
 
     def train(self, private: Private, *, seed: int) -> np.ndarray:
         """Weights (features, classes) of the linear head."""

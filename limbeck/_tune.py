@@ -8,7 +8,7 @@ charged beforehand, and the losing runs are never written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -122,12 +122,34 @@ def tune(
     _check(data, candidates, budget)
     if out is not None:
         check_target(Path(out), force=force)
-    settings = [m.settings() for m in candidates]
-    facts = {"candidates": [{"settings": s} for s in settings], "share": share}
-    kept = {"ledger": ledger, "seed": seed, "law": law, "progress": progress, "also": facts}
-    way = _from_measurements if _free(candidates) else _by_stopping
-    release = way(data, candidates, budget, share, rows, settings_source, out, force, kept)
-    return release
+    facts = {"candidates": [{"settings": m.settings()} for m in candidates], "share": share}
+    task = _Task(
+        data=data,
+        candidates=candidates,
+        budget=budget,
+        share=share,
+        rows=rows,
+        source=settings_source,
+        paying={"ledger": ledger, "seed": seed, "law": law, "progress": progress, "also": facts},
+        store=lambda made: made.save(out, force=force) if out is not None else None,
+    )
+    return _from_measurements(task) if _free(candidates) else _by_stopping(task)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Task:
+    """A choice that was asked for."""
+
+    data: Dataset
+    candidates: Sequence[AbstractMethod]
+    budget: Budget
+    share: float
+    rows: int | None
+    source: str
+    paying: Mapping[str, Any]
+    """How the run is paid for, as `paid_run` takes it."""
+    store: Callable[[Release], object]
+    """Write the winner where it was wanted; called before the run's state is erased."""
 
 
 def _check(data: Dataset, candidates: Sequence[AbstractMethod], budget: Budget) -> None:
@@ -154,20 +176,13 @@ def _free(candidates: Sequence[AbstractMethod]) -> bool:
     return all(f == fixed[0] for f in fixed)
 
 
-def _from_measurements(
-    data: Dataset,
-    candidates: Sequence[AbstractMethod],
-    budget: Budget,
-    share: float,
-    rows: int | None,
-    source: str,
-    out: str | Path | None,
-    force: bool,
-    kept: Mapping[str, Any],
-) -> Release:
-    planned = plan(candidates[0], data.schema, budget, choice=(len(candidates), share))
-    with paid_run(planned, data, **kept) as paid:
-        private, progress = paid.private, kept["progress"]
+def _from_measurements(task: _Task) -> Release:
+    candidates = task.candidates
+    planned = plan(
+        candidates[0], task.data.schema, task.budget, choice=(len(candidates), task.share)
+    )
+    with paid_run(planned, task.data, **task.paying) as paid:
+        private, progress = paid.private, task.paying["progress"]
         schema, seed = private.estimate(), paid.noise.public_seed("method")
         first = candidates[0]
         assert isinstance(first, AbstractMeasureOnce)
@@ -177,35 +192,26 @@ def _from_measurements(
             assert isinstance(method, AbstractMeasureOnce)
             told = _named(progress, number, len(candidates))
             product = method.distil(schema, measured, private.noise(), seed=seed, progress=told)
-            tries.append(_tried(paid, method, product, rows))
+            tries.append(_tried(paid, method, product, task.rows))
         found = private.grouped_sum(CHOICE, Right.of([t.learned for t in tries]))[0]
         best = tries[int(np.argmax(found))]
         chosen = {
             "way": "one set of measurements",
             "learner": best.learner,
-            "share": share,
+            "share": task.share,
             "mean_runs": None,
             "candidates": [{"settings": m.settings(), "charges": []} for m in candidates],
         }
-        release = _release(paid, replace(planned, method=best.method), best, source, chosen, seed)
-        if out is not None:
-            release.save(out, force=force)
+        release = _release(
+            paid, replace(planned, method=best.method), best, task.source, chosen, seed
+        )
+        task.store(release)
     return release
 
 
-def _by_stopping(
-    data: Dataset,
-    candidates: Sequence[AbstractMethod],
-    budget: Budget,
-    share: float,
-    rows: int | None,
-    source: str,
-    out: str | Path | None,
-    force: bool,
-    kept: Mapping[str, Any],
-) -> Release:
-    mean = float(len(candidates))
-    plans = plan_stopping(candidates, data.schema, budget, share=share, mean=mean)
+def _by_stopping(task: _Task) -> Release:
+    mean, budget = float(len(task.candidates)), task.budget
+    plans = plan_stopping(task.candidates, task.data.schema, budget, share=task.share, mean=mean)
     alternatives = [p.charges for p in plans]
     whole = Charge(name=STOPPING, mechanism=STOPPING, sensitivity=1.0, coordinates=1)
     planned = replace(
@@ -214,7 +220,7 @@ def _by_stopping(
         shares=(1.0,),
         cost=stopping_cost(alternatives, budget, mean),
     )
-    with paid_run(planned, data, **kept) as paid:
+    with paid_run(planned, task.data, **task.paying) as paid:
         coins = paid.noise.stream(STOPPING)
         count = draw_runs(coins, mean)
         best: tuple[float, Plan, PaidRun, Try, int] | None = None
@@ -226,9 +232,9 @@ def _by_stopping(
             method = this.method
             assert isinstance(method, AbstractMethod)
             # How many runs there will be is nobody's business before the end: no total is shown.
-            told = _named(kept["progress"], number, None)
+            told = _named(task.paying["progress"], number, None)
             product = method.run(private, seed=seed, progress=told)
-            made = _tried(part, method, product, rows)
+            made = _tried(part, method, product, task.rows)
             score = float(private.grouped_sum(CHOICE, Right.of([made.learned]))[0, 0])
             private.executed()
             if best is None or score > best[0]:
@@ -238,16 +244,15 @@ def _by_stopping(
         chosen = {
             "way": STOPPING,
             "learner": made.learner,
-            "share": share,
+            "share": task.share,
             "mean_runs": mean,
             "candidates": [
                 {"settings": p.method.settings(), "charges": [c.facts() for c in p.charges]}
                 for p in plans
             ],
         }
-        release = _release(part, replace(this, cost=planned.cost), made, source, chosen, seed)
-        if out is not None:
-            release.save(out, force=force)
+        release = _release(part, replace(this, cost=planned.cost), made, task.source, chosen, seed)
+        task.store(release)
     return release
 
 

@@ -20,6 +20,7 @@ from ._dphp import DPHP as DPHP
 from ._dpkip import DPKIP as DPKIP
 from ._dpmerf import DPMERF as DPMERF
 from ._dpntk import DPNTK as DPNTK
+from ._embedding import COUNTS as COUNTS
 from ._fullmmd import FullMMD as FullMMD
 from ._gpate import GPATE as GPATE
 from ._kernel import AbstractKernelMethod as AbstractKernelMethod
@@ -31,6 +32,7 @@ from ._source import SOURCES as SOURCES
 from ._source import Distilled as Distilled
 from ._source import Generated as Generated
 from ._source import Source as Source
+from ._teacher import linear_features as linear_features
 from ._teacher import softmax_residual as softmax_residual
 from ._teacher import train_teacher as train_teacher
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from .._check import LimbeckError, fraction, positive
+from .._check import LimbeckError, fraction, not_negative, positive
 from .._schema import Schema
 from ..features import (
     Axes,
@@ -119,9 +119,8 @@ class DPHP(AbstractMeanEmbedding):
             raise LimbeckError(f"Expected 0 <= debias <= 1, got {self.debias}.")
         fraction(product_share=self.product_share)
         fraction(all_shares=self.count_share + self.product_share + self.spread_share)
-        for name in ("order", "product_order", "gamma", "spread_share", "stretch"):
-            if getattr(self, name) < 0:
-                raise LimbeckError(f"Expected {name} >= 0, got {getattr(self, name)}.")
+        not_negative(order=self.order, product_order=self.product_order, gamma=self.gamma)
+        not_negative(spread_share=self.spread_share, stretch=self.stretch)
 
     def feature_size(self, schema: Schema) -> tuple[int, float]:
         return sum_size(Places(schema), self.order), 1.0

@@ -27,11 +27,11 @@ from ..features import (
 )
 from ..privacy import Charge, Private
 from ._base import Product, Progress, Request, check_values_declared
-from ._embedding import class_weights
+from ._embedding import COUNTS, class_weights
 from ._kernel import AbstractKernelMethod, View, choice
 from ._source import Distilled
 
-COUNTS, GRADIENT = "class counts", "gradient"
+GRADIENT = "gradient"
 MOST_WEIGHT = 20.0
 """A class's loss is never weighted by more than this: its gradients are clipped alike anyway."""
 

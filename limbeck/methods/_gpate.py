@@ -12,7 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, PRNGKeyArray
 
-from .._check import LimbeckError, fraction, positive
+from .._check import LimbeckError, fraction, not_negative, positive
 from .._schema import Schema
 from ..features import Fourier, RandomConvNets
 from ..nets import (
@@ -28,12 +28,11 @@ from ..privacy import Charge, FeatureMap, Private
 from ._base import AbstractMethod, Product, Progress, Request, check_values_declared
 from ._critic import Critic, Question
 from ._dpmerf import default_length_scales
-from ._embedding import class_weights
+from ._embedding import COUNTS, class_weights
 from ._gradagg import AGGREGATIONS, GradientAggregator
 from ._kernel import choice
 from ._source import Generated
 
-COUNTS = "class counts"
 TABLE_WIDTHS = (1 / 16, 1 / 4, 1.0)
 """Of a table's features, in units of the widest sensible one: numbers often crowd in their range."""
 MEMORY = 8 * 2**30
@@ -152,9 +151,8 @@ class GPATE(AbstractMethod):
             network=(self.network, ("per-class", "published")),
             view=(self.view, ("rows", "features")),
         )
-        for name in ("projection", "filters", "count_epsilon"):
-            if getattr(self, name) < 0:
-                raise LimbeckError(f"Expected {name} >= 0, got {getattr(self, name)}.")
+        not_negative(projection=self.projection, filters=self.filters)
+        not_negative(count_epsilon=self.count_epsilon)
         for name in ("momentum", "average", "teacher_decay"):
             if not 0 <= getattr(self, name) < 1:
                 raise LimbeckError(f"Expected 0 <= {name} < 1, got {getattr(self, name)}.")

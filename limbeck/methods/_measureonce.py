@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from .._check import LimbeckError, fraction, positive
+from .._check import LimbeckError, fraction, not_negative, positive
 from .._schema import Schema
 from ..features import Fourier, RandomConvNets, Scattering
 from ..privacy import Charge, Private
@@ -41,7 +41,7 @@ from ._prototypes import (
     update,
 )
 from ._source import Distilled
-from ._teacher import softmax_residual, train_teacher
+from ._teacher import linear_features, softmax_residual, train_teacher
 
 MEAN, CLASS_MEANS, CLUSTERS = "mean", "class means", "clusters"
 PROTOTYPES, NETWORKS, TEACHER = "prototypes", "random networks", "teacher"
@@ -154,12 +154,8 @@ class MeasureOnce(AbstractMeasureOnce):
         positive(network_width=self.network_width, features=self.features)
         positive(teacher_steps=self.teacher_steps, teacher_rate=self.teacher_rate)
         positive(steps=self.steps, learning_rate=self.learning_rate)
-        weights = {
-            k: getattr(self, k) for k in ("align_weight", "match_weight", "proximity", "smoothness")
-        }
-        for name, value in weights.items():
-            if not value >= 0:
-                raise LimbeckError(f"Expected {name} >= 0, got {value}.")
+        not_negative(align_weight=self.align_weight, match_weight=self.match_weight)
+        not_negative(proximity=self.proximity, smoothness=self.smoothness)
         if self.goal not in GOALS:
             raise LimbeckError(f"Expected a goal of {' or '.join(GOALS)}, got '{self.goal}'.")
 
@@ -350,15 +346,8 @@ class MeasureOnce(AbstractMeasureOnce):
 
     def _features(self, schema: Schema, seed: int) -> Scattering | Fourier:
         """Features of the teacher, of norm 1."""
-        if schema.image:
-            height, width, channels = schema.image.shape
-            return Scattering(height=height, width=width, channels=channels, normalisation="group")
-        return Fourier(
-            slots=schema.slots,
-            size=self.features,
-            length_scales=default_length_scales(schema),
-            key=jax.random.fold_in(jax.random.key(seed), 1),
-        )
+        scales = default_length_scales(schema)
+        return linear_features(schema, size=self.features, length_scales=scales, seed=seed)
 
     def _networks(self, schema: Schema, seed: int) -> RandomConvNets:
         assert schema.image

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from .._schema import Schema
+from ..features import Fourier, Scattering
+
 MOMENTUM = 0.9
 STRIDE = 1.2
 """How far the noise of one step may move each class's weights, on average."""
+
+
+def linear_features(
+    schema: Schema, *, size: int, length_scales: Sequence[float], seed: int
+) -> Scattering | Fourier:
+    """Features of norm 1 for a linear head: scattering for images, random Fourier ones for tables."""
+    if schema.image:
+        height, width, channels = schema.image.shape
+        return Scattering(height=height, width=width, channels=channels, normalisation="group")
+    return Fourier(
+        slots=schema.slots,
+        size=size,
+        length_scales=tuple(length_scales),
+        key=jax.random.fold_in(jax.random.key(seed), 1),
+    )
 
 
 def softmax_residual(weights: Array, phi: Array, label: Array) -> Array:
