@@ -143,13 +143,14 @@ class ConvolutionalNTK(eqx.Module):
         pair = 4 * 8 * (self.height * self.width) ** 2  # a few live copies of float32 or float64
         size = max(1, self.memory // (pair * len(right)))
         across = jax.vmap(self._pair, in_axes=(None, None, 0, 0))
+
         # Derivatives walk each block again: else they would hold all pairs' covariances at once.
-        many = jax.checkpoint(jax.vmap(across, in_axes=(0, 0, None, None)))
-        parts = []
-        for at in range(0, len(left), size):
-            own = [v[at : at + size] for v in own_left]
-            parts.append(many(ours[at : at + size], own, theirs, own_right))
-        return jnp.concatenate(parts)
+        @jax.checkpoint
+        def against_all(row: tuple[Array, list[Array]]) -> Array:
+            return across(*row, theirs, own_right)
+
+        # One body for all blocks: unrolled ones take minutes to compile.
+        return jax.lax.map(against_all, (ours, own_left), batch_size=min(size, len(left)))
 
     def _images(self, rows: Array) -> Array:
         if rows.shape[1] != self.height * self.width * self.channels:
@@ -206,11 +207,8 @@ class ConvolutionalNTK(eqx.Module):
         """Both places move together under a 3x3 window with zeros beyond the border."""
         height, width = kernel.shape[:2]
         padded = jnp.pad(kernel, 1)
-        total = jnp.zeros_like(kernel)
-        for down in range(3):
-            for across in range(3):
-                rows, columns = slice(down, down + height), slice(across, across + width)
-                total = total + padded[rows, columns, rows, columns]
+        rows = sum(padded[i : i + height, :, i : i + height] for i in range(3))
+        total = sum(rows[:, j : j + width, :, j : j + width] for j in range(3))
         return self.weight_variance / 9 * total
 
 
