@@ -207,8 +207,10 @@ class ConvolutionalNTK(eqx.Module):
         """Both places move together under a 3x3 window with zeros beyond the border."""
         height, width = kernel.shape[:2]
         padded = jnp.pad(kernel, 1)
-        rows = sum(padded[i : i + height, :, i : i + height] for i in range(3))
-        total = sum(rows[:, j : j + width, :, j : j + width] for j in range(3))
+        above, here, below = (padded[i : i + height, :, i : i + height] for i in range(3))
+        rows = above + here + below
+        before, at, after = (rows[:, j : j + width, :, j : j + width] for j in range(3))
+        total = before + at + after
         return self.weight_variance / 9 * total
 
 
