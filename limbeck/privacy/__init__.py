@@ -36,12 +36,12 @@ from ._ledger import new_run as new_run
 from ._noise import Noise as Noise
 from ._noise import Stream as Stream
 from ._private import OTHER as OTHER
-from ._private import BlockFactors as BlockFactors
-from ._private import Factors as Factors
-from ._private import FeatureMap as FeatureMap
-from ._private import GroupedFeatures as GroupedFeatures
 from ._private import Private as Private
-from ._private import RowGradients as RowGradients
+from ._questions import BlockFactors as BlockFactors
+from ._questions import Factors as Factors
+from ._questions import FeatureMap as FeatureMap
+from ._questions import GroupedFeatures as GroupedFeatures
+from ._questions import RowGradients as RowGradients
 from ._stopping import STOPPING as STOPPING
 from ._stopping import calibrate_stopping as calibrate_stopping
 from ._stopping import draw_runs as draw_runs

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -32,6 +32,7 @@ from ._discrete import discrete_laplace
 from ._job import Job, JobPart
 from ._noise import Noise
 from ._outer import UNIT, OuterBlocks, OuterSum
+from ._questions import BlockFactors, Factors, FeatureMap, GroupedFeatures, RowGradients
 from ._sampling import PoissonBatches
 from ._sum import GridSum, clip_rows
 from ._teachers import Ensemble, Shards, Teacher
@@ -41,81 +42,6 @@ CHUNK_BYTES = 1 << 26
 
 OTHER = "(other)"
 """Catch-all value of a category whose frequent values were estimated."""
-
-
-class FeatureMap(Protocol):
-    """A function of one row: phi(x) with a bound on its norm, evaluated many rows at a time."""
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any) -> Any:
-        """Slots (rows, slots) in [0, 1] to features (rows, size)."""
-
-
-class GroupedFeatures(Protocol):
-    """Features that also say to which group's sum a row belongs; they may look at its label."""
-
-    @property
-    def groups(self) -> int: ...
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any, labels: Any) -> tuple[Any, Any]:
-        """Slots and label codes to features (rows, size) and groups (rows,)."""
-
-
-class Factors(Protocol):
-    """Features that are outer products, given by their two factors."""
-
-    @property
-    def left(self) -> int: ...
-
-    @property
-    def right(self) -> int: ...
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any) -> tuple[Any, Any]:
-        """Slots (rows, slots) to factors (rows, left) and (rows, right)."""
-
-
-class BlockFactors(Protocol):
-    """Features that are several outer products side by side, given by their factors."""
-
-    @property
-    def blocks(self) -> tuple[tuple[int, int], ...]:
-        """Sizes of the left and the right factor of each block."""
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any) -> tuple[tuple[Any, Any], ...]:
-        """Slots (rows, slots) to factors (rows, left) and (rows, right) of each block."""
-
-
-class RowGradients(Protocol):
-    """Gradients of many rows at once, known by their norms and their weighted sums alone.
-
-    For losses whose per-row gradients are too large to be made one by one. A row's gradient and
-    norm must depend on that row and the parameters only. Part of what the guarantee rests on: a
-    norm that is too small would be believed.
-    """
-
-    def prepare(
-        self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray
-    ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """Upper bounds of the gradients' norms (rows,), infinite for a gradient that is not
-        finite; and the function from factors (rows,) to the sum of factor times gradient, flat,
-        in which a factor 0 leaves no trace of its row."""
 
 
 class Private:
