@@ -16,6 +16,11 @@ from typing import Any
 HERE = Path(__file__).parent
 
 
+def delta_for(rows: int | None) -> float:
+    """The papers' 1e-5, or one over the rows where that is less: more is refused, and rightly."""
+    return min(1e-5, 1 / (rows or 1))
+
+
 @dataclass(frozen=True)
 class Measured:
     seconds: float

@@ -1,6 +1,6 @@
 """Generators fitted to one measurement (DP-MERF, DP-HP, DP-NTK): images, tables, marginals, by cells.
 
-A cell is METHOD/DATA/EPSILON/SEED, such as `dp-hp/mnist/1/0`; delta is 1e-5, epsilon may be `inf`.
+A cell is METHOD/DATA/EPSILON/SEED, such as `dp-hp/mnist/1/0`; delta is 1e-5 (or 1/rows, if less), epsilon may be `inf`.
 METHOD is a name of the command line at its defaults (images: the preset of `PRESETS`), or with settings, `dp-hp+gamma=10`, or with a
 recipe of the same variant as the data set, `dp-hp@dp-hp-images`. A new method adds rows by joining
 `METHODS` and `PAPER`. What is scored depends on the data:
@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _measure import HERE, keep
+from _measure import HERE, delta_for, keep
 from _plot import lines
 
 import limbeck as lk
@@ -109,10 +109,11 @@ def released(method: str, data: str, epsilon: str, seed: int) -> tuple[Any, Any,
         made = Recipe.load(HERE.parent / "recipes" / f"{recipe}.toml#{data}").method
     else:
         made = make_method(name, settings(changes))
+    budget = lk.Budget(float(epsilon), delta_for(public.schema.rows))
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         release = lk.distill(
-            lk.read(train, public.schema), made, lk.Budget(float(epsilon), 1e-5), seed=seed,
+            lk.read(train, public.schema), made, budget, seed=seed,
             non_private=math.isinf(float(epsilon)), ledger=lk.Ledger(Path(folder) / "ledger.sqlite"),
             settings_source="defaults or a recipe of the folder recipes; uncharged: benchmark only",
         )  # fmt: skip

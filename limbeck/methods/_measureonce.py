@@ -58,7 +58,7 @@ FEW = 4
 PROBES = 1000
 """Deformed prototypes, or random pictures, at which set and teacher are to agree."""
 FARTHER = 2.5
-"""From noise there is so much farther to go than from prototypes."""
+"""From noise there is so much farther to go than from prototypes; few rows take more steps, too."""
 TOLERANCE = 0.08
 """Noise in a value of a prototype that is put up with, in parts of the range; decides how many."""
 GOALS = ("any", "ridge")
@@ -273,7 +273,7 @@ class MeasureOnce(AbstractMeasureOnce):
             base = self._at_prototypes(schema, measurements, noise, networks)
             means = base + measurements[NETWORKS] / counts
             agree = replace(agree, networks=networks, network_means=jnp.asarray(means, jnp.float32))
-        rate = self.learning_rate
+        rate, steps = self.learning_rate, self.steps
         if PROTOTYPES in measurements:
             plain = self._prototypes(schema, measurements, noise)
             starts = [spread(schema, p, self.per_class, rng) for p in (plain, sharpened(plain))]
@@ -282,7 +282,7 @@ class MeasureOnce(AbstractMeasureOnce):
         else:
             shape = (classes, self.per_class, schema.slots)
             start = np.clip(0.5 + 0.25 * rng.standard_normal(shape), 0, 1)
-            rate = rate * FARTHER
+            rate, steps = rate * FARTHER, steps * max(1, FEW // self.per_class)
             probes = random_pictures(schema, PROBES, rng) if schema.image else np.zeros((0, 0))
         if len(probes):
             at_probes = eqx.filter_jit(agree.features)(jnp.asarray(probes, jnp.float32))
@@ -292,7 +292,7 @@ class MeasureOnce(AbstractMeasureOnce):
         made = align(
             start,
             agree,
-            steps=self.steps,
+            steps=steps,
             learning_rate=rate,
             weights=(self.align_weight, matching, self.proximity),
             blur=Blur(schema, self.smoothness if PROTOTYPES in measurements else 0.0),
