@@ -58,7 +58,7 @@ FEW = 4
 PROBES = 1000
 """Deformed prototypes, or random pictures, at which set and teacher are to agree."""
 FARTHER = 2.5
-"""From noise there is so much farther to go than from prototypes; few rows take more steps, too."""
+"""From noise there is so much farther to go than from prototypes."""
 TOLERANCE = 0.08
 """Noise in a value of a prototype that is put up with, in parts of the range; decides how many."""
 GOALS = ("any", "ridge")
@@ -282,7 +282,9 @@ class MeasureOnce(AbstractMeasureOnce):
         else:
             shape = (classes, self.per_class, schema.slots)
             start = np.clip(0.5 + 0.25 * rng.standard_normal(shape), 0, 1)
-            rate, steps = rate * FARTHER, steps * max(1, FEW // self.per_class)
+            # Few rows have much to say each: they go there in more and smaller steps.
+            slower = max(1, FEW // self.per_class)
+            rate, steps = rate * max(1.0, FARTHER / slower), steps * slower
             probes = random_pictures(schema, PROBES, rng) if schema.image else np.zeros((0, 0))
         if len(probes):
             at_probes = eqx.filter_jit(agree.features)(jnp.asarray(probes, jnp.float32))
