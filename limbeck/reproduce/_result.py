@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 from ._exhibit import Cell, Exhibit
 
 DONE, NOT_RUN, QUOTED = "done", "not run", "quoted"
+SHORT = 60
+"""Letters of a remark that may stand in the table however often."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +102,9 @@ class Report:
         difference = "" if result.difference is None else self._signed(result.difference)
         if cell.theirs is None and cell.beside is not None and difference:
             difference += f" (to {self._number(cell.beside.value)})"
-        remark = "; ".join(filter(None, ["*reduced*" if result.reduced else "", result.note]))
+        common = self._common_notes()
+        note = f"({common.index(result.note) + 1})" if result.note in common else result.note
+        remark = "; ".join(filter(None, ["*reduced*" if result.reduced else "", note]))
         quote = cell.theirs
         return (
             cell.row,
@@ -110,6 +115,11 @@ class Report:
             str(len(result.values) or ""),
             remark,
         )
+
+    def _common_notes(self) -> list[str]:
+        """Long remarks on several cells, such as how to get data: said once, below the table."""
+        count = Counter(r.note for r in self.results if len(r.note) > SHORT)
+        return [note for note, times in count.items() if times > 1]
 
     def _number(self, value: float | None, spread: float | None = None) -> str:
         if value is None:
@@ -148,6 +158,7 @@ class Report:
             told.append("*reduced*: fewer steps or rows than the paper's, as the remark says.")
         if any(r.difference is not None and r.cell.theirs is None for r in there):
             told.append("Our own methods are compared with the paper's number in brackets.")
+        told += [f"({i}) {note}" for i, note in enumerate(self._common_notes(), 1)]
         told += [f"Their protocol, refused here: {text}" for text in self.exhibit.refused]
         return told
 

@@ -240,6 +240,10 @@ def test_the_command(tmp_path: Path, monkeypatch, capsys) -> None:
     facts = json.loads(capsys.readouterr().out)
     assert {c["status"] for c in facts["cells"]} == {"not run"} and len(facts["cells"]) == 90
     assert sum("ufldl.stanford.edu" in c["note"] for c in facts["cells"]) == 18
+    report = tmp_path / "report.md"
+    assert run(*words[:-1], "--out", report, monkeypatch=monkeypatch) == 0
+    capsys.readouterr()
+    assert report.read_text().count("ufldl.stanford.edu") == 1  # said once, below the table
     for name in ("dp-kip-table5", "g-pate-figure1", "dp-kip-table7"):
         assert run("reproduce", name, "--cache", tmp_path, monkeypatch=monkeypatch) == 0
     shown = capsys.readouterr().out
