@@ -199,6 +199,9 @@ def class_chances(
     if len(present) == 1:  # released rows of one class teach nothing else
         chances[:, present[0]] = 1.0
         return chances
+    # Some classifiers hold rows back, class by class: a row that is alone in its class comes twice.
+    alone = np.flatnonzero(np.bincount(codes)[codes] == 1)
+    x, codes = np.concatenate([x, x[alone]]), np.concatenate([codes, codes[alone]])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "did not converge" is part of a fixed setting
         model.fit(x, codes)

@@ -89,6 +89,15 @@ def test_rows_of_one_class_give_a_constant() -> None:
     )
 
 
+def test_a_row_alone_in_its_class_stops_no_classifier() -> None:
+    rng = np.random.default_rng(0)
+    y = np.append(rng.integers(0, 2, 10_500), 2)  # from 10,000 rows on, boosting holds some back
+    x = (y[:, None] + rng.normal(0, 0.1, (len(y), 2))) / 3
+    boosting = [c for c in FOUR if "boosting" in c.name]
+    found = classifier_scores(x, y, x[-500:], y[-500:], 3, classifiers=boosting)
+    assert found[boosting[0].name]["accuracy"] > 0.95
+
+
 def test_equal_chances_count_half() -> None:
     scores = score_chances(np.array([0, 1, 0, 1]), np.full((4, 2), 0.5))
     assert scores["roc_auc"] == scores["average_precision"] == 0.5
