@@ -246,7 +246,7 @@ def main() -> None:
         if cell not in state and any(pattern in cell for pattern in sys.argv[1:]):
             state[cell] = measure(cell)
             keep("gpate", {"cells": state}, table(state))
-    print(table(state))
+    keep("gpate", {"cells": state}, table(state))
 
 
 if __name__ == "__main__":
