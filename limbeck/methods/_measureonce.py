@@ -137,7 +137,7 @@ class MeasureOnce(AbstractMeasureOnce):
     teacher_rate: float = 100.0
     """Learning rate of the teacher where there is little noise; with more noise it is lower."""
     steps: int = 150
-    """Updates of the distilled set: free."""
+    """Updates of the distilled set, more of them for few rows from noise: free."""
     learning_rate: float = 0.02
     align_weight: float = 2.0
     """Weight of agreement with the teacher."""
