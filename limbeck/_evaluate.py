@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ._check import DataError, LimbeckError, positive
 from ._data import Dataset
 from ._io import read
@@ -45,7 +47,10 @@ def evaluate(
                 "`release.schema`."
             )
     released = released_data(release)
-    found = battery(released, test, train=train, full=full, seeds=seeds, progress=progress)
+    found = battery(
+        released, test, soft=soft_labels(release), train=train, full=full, seeds=seeds,
+        progress=progress,
+    )  # fmt: skip
     epsilon = release.certificate["guarantee"]["epsilon"]
     return Scores(
         dataset=release.schema.dataset,
@@ -65,6 +70,17 @@ def released_data(release: Release) -> Dataset:
     if release.schema.label is None:
         return read((rows.images, None), release.schema)
     return read((rows.images, rows.labels), release.schema)
+
+
+def soft_labels(release: Release) -> np.ndarray | None:
+    """Labels (rows, classes) that are shares of the classes, if the release has such.
+
+    Targets that a kernel method learned are others: they belong to its kernel alone.
+    """
+    targets = getattr(release.source, "targets", None)
+    if targets is None or targets.min() < 0 or not np.allclose(targets.sum(axis=1), 1, atol=1e-3):
+        return None
+    return np.asarray(targets)
 
 
 def certificate_digest(certificate: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from jaxtyping import Array
 
 from .._check import LimbeckError, fraction, not_negative, positive
 from .._schema import Schema
-from ..features import Fourier, RandomConvNets, Scattering
+from ..features import Fourier, RandomConvNets, Scattering, features_of
 from ..privacy import Charge, Private
 from ._align import Blur, Targets, align, nearest_start, probe, random_pictures, sharpened, spread
 from ._base import AbstractMeasureOnce, Product, Progress, Request, check_values_declared
@@ -41,7 +41,7 @@ from ._prototypes import (
     update,
 )
 from ._source import Distilled
-from ._teacher import linear_features, softmax_residual, train_teacher
+from ._teacher import linear_features, soft_labels, softmax_residual, train_teacher
 
 MEAN, CLASS_MEANS, CLUSTERS = "mean", "class means", "clusters"
 PROTOTYPES, NETWORKS, TEACHER = "prototypes", "random networks", "teacher"
@@ -115,7 +115,7 @@ class MeasureOnce(AbstractMeasureOnce):
     fixed_size: ClassVar[bool] = True
     free: ClassVar[frozenset[str]] = frozenset(
         {"per_class", "steps", "learning_rate", "align_weight", "match_weight", "proximity"}
-        | {"smoothness"}
+        | {"smoothness", "softness"}
     )
 
     per_class: int = 10
@@ -147,6 +147,8 @@ class MeasureOnce(AbstractMeasureOnce):
     """Weight of staying near the prototypes."""
     smoothness: float = 0.5
     """Pixels over which a change of an image is blurred; 0: none."""
+    softness: float = 0.0
+    """Part of a label that goes to the other classes, as the teacher says; 0: hard labels."""
 
     def __post_init__(self) -> None:
         fraction(teacher_share=self.teacher_share)
@@ -156,6 +158,8 @@ class MeasureOnce(AbstractMeasureOnce):
         positive(steps=self.steps, learning_rate=self.learning_rate)
         not_negative(align_weight=self.align_weight, match_weight=self.match_weight)
         not_negative(proximity=self.proximity, smoothness=self.smoothness)
+        if not 0 <= self.softness < 1:
+            raise LimbeckError(f"Expected 0 <= softness < 1, got {self.softness}.")
         if self.goal not in GOALS:
             raise LimbeckError(f"Expected a goal of {' or '.join(GOALS)}, got '{self.goal}'.")
 
@@ -303,8 +307,12 @@ class MeasureOnce(AbstractMeasureOnce):
         )
         labels = np.repeat(np.arange(classes), self.per_class)
         slots = made.reshape(len(labels), -1).astype(np.float32)
+        targets = None
+        if self.softness:
+            said = features_of(agree.features, slots) @ measurements[TEACHER]
+            targets = soft_labels(said, labels, self.softness)
         return Product(
-            source=Distilled(slots=slots, labels=labels),
+            source=Distilled(slots=slots, labels=labels, targets=targets),
             rows=len(labels),
             measurements=measurements,
         )

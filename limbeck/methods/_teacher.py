@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from scipy.special import softmax
 
 from .._schema import Schema
 from ..features import Fourier, Scattering
@@ -78,3 +79,28 @@ def ridge_weights(phi: Array, targets: Array, ridge: float) -> Array:
     kernel = kernel + ridge * jnp.trace(kernel) / count * jnp.eye(count)
     centred = targets - 1 / targets.shape[1]
     return phi.T @ jax.scipy.linalg.solve(kernel, centred, assume_a="pos")
+
+
+def soft_labels(said: np.ndarray, labels: np.ndarray, softness: float) -> np.ndarray:
+    """Shares of the classes (rows, classes) as a teacher sees them, at the temperature at which rows
+    keep 1 - `softness` of their own label on average.
+
+    Args:
+        said: The teacher's logits of the rows (rows, classes).
+        labels: Their own classes, (rows,).
+        softness: Part that goes to other classes.
+
+    >>> soft_labels(np.array([[4.0, 0.0], [-2.0, 2.0]]), np.array([0, 1]), 0.1).round(3)
+    array([[0.9, 0.1],
+           [0.1, 0.9]], dtype=float32)
+    """
+    # Labels are known: the teacher may doubt them, not overrule them.
+    own = np.eye(said.shape[1], dtype=bool)[labels]
+    best = np.where(own, -np.inf, said).max(axis=1, keepdims=True) + said.std()
+    said = np.where(own, np.maximum(said, best), said)
+    low, high = -12.0, 12.0  # of the temperature's inverse, as logarithms
+    for _ in range(50):
+        middle = (low + high) / 2
+        shares = softmax(said * np.exp(middle), axis=1)
+        low, high = (middle, high) if shares[own].mean() < 1 - softness else (low, middle)
+    return np.asarray(shares, np.float32)

@@ -41,17 +41,25 @@ class Task:
     cells: np.ndarray
     codes: np.ndarray
     """Class codes, -1 for none."""
+    soft: np.ndarray | None = None
+    """Soft labels (rows, classes), where there are some."""
 
     @classmethod
-    def of(cls, data: Dataset) -> Task:
+    def of(cls, data: Dataset, soft: np.ndarray | None = None) -> Task:
         rows = data._encoded()
-        return cls(data.schema, np.asarray(rows.cells), np.asarray(rows.labels))
+        return cls(data.schema, np.asarray(rows.cells), np.asarray(rows.labels), soft)
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def take(self, places: np.ndarray) -> Task:
-        return Task(self.schema, self.cells[places], self.codes[places])
+        soft = None if self.soft is None else self.soft[places]
+        return Task(self.schema, self.cells[places], self.codes[places], soft)
+
+    @property
+    def taught(self) -> np.ndarray:
+        """What a learner that takes soft labels is taught."""
+        return self.codes if self.soft is None else self.soft
 
     def labelled(self) -> Task:
         return self.take(np.flatnonzero(self.codes >= 0))
@@ -64,6 +72,7 @@ def battery(
     released: Dataset,
     test: Dataset,
     *,
+    soft: np.ndarray | None = None,
     train: Dataset | None = None,
     full: bool = False,
     seeds: int = 1,
@@ -74,12 +83,13 @@ def battery(
     Args:
         released: The rows to judge.
         test: Real rows.
+        soft: The released rows' soft labels (rows, classes), for kernel regression and ConvNets.
         train: Real training rows. With them every trained score is repeated on as many real rows.
         full: Images: also ConvNets and four classifiers. Tables: twelve classifiers, not four.
         seeds: Repetitions of scores that draw at random.
         progress: Called with a score and the fraction of it that is done.
     """
-    ours, theirs = Task.of(released), Task.of(test)
+    ours, theirs = Task.of(released, soft), Task.of(test)
     schema = released.schema
     if not (len(ours) and len(theirs)):
         raise LimbeckError("Expected rows on both sides, released and real.")
@@ -115,7 +125,7 @@ def _image_scores(
     image = ours.schema.image
     assert image is not None
     classes = len(ours.schema.classes)
-    x, y = ours.slots(), ours.codes
+    x, y = ours.slots(), ours.taught
     x_test, y_test = test.slots(), test.codes
     some, note = np.arange(len(x)), ""
     if len(x) > RIDGE_ROWS:
@@ -148,7 +158,7 @@ def _convnets(ours: Task, test: Task, of: str, seeds: int, progress: Progress) -
     for seed in range(seeds):
         values.append(
             convnet_accuracy(
-                x, ours.codes, x_test, test.codes, len(ours.schema.classes), seed=seed,
+                x, ours.taught, x_test, test.codes, len(ours.schema.classes), seed=seed,
                 epochs=epochs, progress=lambda done, seed=seed: progress(  # type: ignore[misc]
                     "ConvNet", (seed + done) / seeds
                 ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -11,6 +12,7 @@ import pytest
 from helpers import TINY_SET, image_rows, image_schema, table_schema
 
 import limbeck as lk
+from limbeck._evaluate import soft_labels
 from limbeck.features import RandomConvNets
 from limbeck.methods._align import Blur, sharpened, spread
 from limbeck.methods._measureonce import PROTOTYPES
@@ -158,6 +160,28 @@ def test_another_size_is_free(tmp_path: Path) -> None:
             lk.redistil(made, settings)
 
 
+def test_soft_labels_are_free_and_as_soft_as_wanted(tmp_path: Path) -> None:
+    data = lk.read(image_rows(300), image_schema())
+    book = lk.Ledger(tmp_path / "ledger.sqlite")
+    method = lk.MeasureOnce(**TINY_SET)
+    hard = lk.distill(
+        data, method, lk.Budget(float("inf")), non_private=True, out=tmp_path / "a", ledger=book
+    )
+    assert hard.source.targets is None and soft_labels(hard) is None
+    made = lk.redistil(lk.Release.load(tmp_path / "a"), {"softness": 0.3}, out=tmp_path / "b")
+    soft = soft_labels(lk.Release.load(tmp_path / "b"))
+    assert soft is not None and np.array_equal(soft, made.source.targets)
+    assert np.array_equal(made.source.slots, hard.source.slots)
+    own = soft[np.arange(len(soft)), made.source.labels]
+    assert np.allclose(soft.sum(axis=1), 1, atol=1e-5) and abs(own.mean() - 0.7) < 1e-3
+    assert (soft.argmax(axis=1) == made.source.labels).all()
+    # They are what learners are taught: with wrong ones, these learn wrong things.
+    wrong = replace(made.source, targets=np.eye(3, dtype=np.float32)[(made.source.labels + 1) % 3])
+    known = lk.read((made.data.images, made.data.labels), made.schema)
+    right, misled = (lk.evaluate(r, known).scores[0] for r in (made, replace(made, source=wrong)))
+    assert right.values == (1.0,) and misled.values == (0.0,)
+
+
 def test_what_cannot_be_is_said_before_anything_is_spent() -> None:
     method, budget = lk.MeasureOnce(**TINY_SET), lk.Budget(1.0)
     plain = lk.Schema(dataset="d", rows=10, columns=(lk.Numeric(name="x", min=0, max=1),))
@@ -165,7 +189,13 @@ def test_what_cannot_be_is_said_before_anything_is_spent() -> None:
         lk.plan(method, plain, budget)
     with pytest.raises(lk.LimbeckError, match="divisible by 4"):
         lk.plan(method, image_schema(9), budget)
-    for wrong in ({"goal": "all"}, {"per_class": 0}, {"teacher_share": 1.5}, {"proximity": -1.0}):
+    for wrong in (
+        {"goal": "all"},
+        {"per_class": 0},
+        {"teacher_share": 1.5},
+        {"proximity": -1.0},
+        {"softness": 1.0},
+    ):
         with pytest.raises(lk.LimbeckError, match=next(iter(wrong))):
             lk.MeasureOnce(**wrong)
     data = lk.read(image_rows(10), image_schema())
