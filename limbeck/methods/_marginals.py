@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._check import LimbeckError, fraction, positive
+from .._check import LimbeckError, fraction, not_negative, positive
 from .._schema import Schema
 from ..features import Pairs, Singles, group_cells, most_cells
 from ..privacy import Charge, Private
@@ -31,6 +31,13 @@ WELL_TOLD = 4000
 """Soft rows that pairs could tell apart, above which errors are not the noise's but chance's."""
 FLOOR = 4.0
 """Rows that a group should hold, in units of the noise of a pair count over all classes."""
+FEWEST = 16
+"""Cells of a number, at least."""
+TOLD_APART = 10.0
+"""Rows of a class that a cell should hold on average, in units of the root of the columns: noise at
+epsilon 1 is some six such units."""
+CROWDED = 50.0
+"""Rows of a class for each column, below which noise hides most pairs: then pairs get less."""
 MOST_COUNTS = 1 << 25
 """Pair counts of a run, for memory's sake: 256 MB as float64."""
 
@@ -59,10 +66,11 @@ class Marginals(AbstractMeasureOnce):
 
     count_share: float = 0.01
     """Share of the budget for the class counts."""
-    single_share: float = 0.3
-    """Share of the budget for single columns; the rest is for pairs."""
+    single_share: float = 0.0
+    """Share of the budget for single columns; the rest is for pairs. 0: 0.3, and in wide tables with few
+    rows 0.8."""
     grid: int = 256
-    """Cells of a number with more values than that."""
+    """Cells of a number with more values than that, at most; fewer in wide tables with few rows."""
     groups: int = 16
     """Groups of cells in pairs, at most, for each column."""
     soft_rows: int = 4000
@@ -74,7 +82,8 @@ class Marginals(AbstractMeasureOnce):
     """What a soft row's knowledge costs against errors in units of noise. Free."""
 
     def __post_init__(self) -> None:
-        fraction(count_share=self.count_share, single_share=self.single_share)
+        fraction(count_share=self.count_share)
+        not_negative(single_share=self.single_share)
         fraction(count_share_and_single_share=self.count_share + self.single_share)
         positive(grid=self.grid, soft_rows=self.soft_rows, steps=self.steps)
         positive(learning_rate=self.learning_rate, restraint=self.restraint)
@@ -85,20 +94,21 @@ class Marginals(AbstractMeasureOnce):
         if schema.image:
             raise LimbeckError("marginals is a method for tables; choose another for images.")
         classes, columns = len(schema.classes), len(schema.inputs)
-        cells = sum(most_cells(c, self.grid) for c in schema.inputs)
+        cells = sum(most_cells(c, self._grid(schema)) for c in schema.inputs)
         groups = self._widest(schema, self._most_groups(schema))
         singles = Charge(name=SINGLES, sensitivity=math.sqrt(columns), coordinates=classes * cells)
         pairs = Charge(name=PAIRS, sensitivity=float(columns), coordinates=classes * groups**2)
         counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=classes)
+        share = self._single_share(schema)
         return [
             Request(charge=counts, share=self.count_share),
-            Request(charge=singles, share=self.single_share),
-            Request(charge=pairs, share=1 - self.count_share - self.single_share),
+            Request(charge=singles, share=share),
+            Request(charge=pairs, share=1 - self.count_share - share),
         ]
 
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
         schema = private.schema
-        features = Singles(schema, grid=self.grid)
+        features = Singles(schema, grid=self._grid(schema))
         counts = private.histogram(COUNTS)
         singles = private.sum(SINGLES, features)
         groups = self._groups(schema, counts, singles, private.noise())
@@ -136,16 +146,29 @@ class Marginals(AbstractMeasureOnce):
             groups=numbered,
             within=_within(numbered, singles, marginals.best_singles()[0], _spread(noise[SINGLES])),
             class_weights=weights,
-            grid=self.grid,
+            grid=self._grid(schema),
         )
         return Product(
             source=source, rows=schema.rows or max(1, round(size)), measurements=measurements
         )
 
+    # ---- from the schema alone: what noise will leave of the counts -------------------------------
+
+    def _single_share(self, schema: Schema) -> float:
+        if self.single_share:
+            return self.single_share
+        return 0.8 if _rows_per_class(schema) < CROWDED * len(schema.inputs) else 0.3
+
+    def _grid(self, schema: Schema) -> int:
+        """Cells of a number: so few that each holds more rows than the noise hides."""
+        told = _rows_per_class(schema) / (TOLD_APART * math.sqrt(len(schema.inputs)))
+        return int(min(self.grid, max(FEWEST, told)))
+
     def _widest(self, schema: Schema, most: int) -> int:
         """Groups of all columns together, at most."""
-        cells = Singles(schema, grid=self.grid).cells
-        return sum(min(most_cells(c.column, self.grid), most + c.missing) for c in cells)
+        grid = self._grid(schema)
+        cells = Singles(schema, grid=grid).cells
+        return sum(min(most_cells(c.column, grid), most + c.missing) for c in cells)
 
     def _most_groups(self, schema: Schema) -> int:
         """Groups of a column, at most: fewer in wide tables, so that the counts fit in memory."""
@@ -170,11 +193,16 @@ class Marginals(AbstractMeasureOnce):
         floor = FLOOR * noise[PAIRS] * math.sqrt(classes / 2)
         rows = class_weights(counts)[1]
         start, groups = 0, []
-        for cells in Singles(schema, grid=self.grid).cells:
+        for cells in Singles(schema, grid=self._grid(schema)).cells:
             pooled = to_simplex(singles[:, start : start + cells.count].sum(axis=0), rows)
             groups.append(group_cells(cells, pooled, most=most, floor=floor))
             start += cells.count
         return groups
+
+
+def _rows_per_class(schema: Schema) -> float:
+    """As declared; without a declaration as many as it takes."""
+    return math.inf if schema.rows is None else schema.rows / len(schema.classes)
 
 
 def _marginals(

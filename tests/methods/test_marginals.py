@@ -119,6 +119,19 @@ def test_replacement_doubles_every_sensitivity() -> None:
     assert [c.sensitivity for c in both] == [2 * c.sensitivity for c in single]
 
 
+def test_wide_tables_with_few_rows_spend_on_single_columns_in_fewer_cells() -> None:
+    """What noise would hide is not asked for; declared rows decide, never the true ones."""
+    columns = tuple(lk.Numeric(name=f"x{i}", min=0, max=1) for i in range(100))
+    label = lk.Category(name="y", values=(0, 1), label=True)
+    found = []
+    for rows in (2000, 200_000, None):
+        schema = lk.Schema(dataset="wide", rows=rows, columns=(*columns, label))
+        _, singles, _ = lk.Marginals().requests(schema)
+        found.append((singles.share, singles.charge.coordinates))
+        assert lk.Marginals(single_share=0.5).requests(schema)[1].share == 0.5
+    assert found == [(0.8, 2 * 100 * 18)] + 2 * [(0.3, 2 * 100 * 258)]
+
+
 def test_the_default_fits_the_data() -> None:
     assert default_method(table_schema()) == "marginals"
     assert default_method(image_schema()) in METHODS
