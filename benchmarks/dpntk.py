@@ -201,11 +201,11 @@ def table(state: dict[str, Any]) -> str:
             found = state[cell]
             name = cell.partition("/")[2]
             lines.append(
-                f"| [{name}](dpntk-cifar10-{name}.png) | {found['frechet']:.2f} | {found['steps']} | "
+                f"| [{name}](dpntk-cifar10-{name}.png) | {found['frechet']:.2g} | {found['steps']} | "
                 f"{found['seconds']:.0f} |"
             )
         real = state[pictures[0]]["frechet_of_real_training_images"]
-        lines += [f"| real training images | {real:.2f} | | |", ""]
+        lines += [f"| real training images | {real:.2g} | | |", ""]
         lines += [
             f"{ROWS} images on either side; smaller is better; not comparable with Inception's."
         ]
