@@ -59,7 +59,9 @@ PROJECTIONS = (
     "paper+projection-5",
     "paper+projection-20",
     "paper+projection-none",
+    "ours+projection=5",
     "ours+projection=10",
+    "ours+projection=20",
 )
 
 
