@@ -161,7 +161,7 @@ def measure(bench: Bench, cell: str) -> dict[str, Any]:
         asked = f"any+{SOFT}" if goal == "soft" else goal
         release, seconds = bench.release(asked, int(epsilon), int(each), int(seed))
         source = release.source
-        slots, labels = source.slots, source.targets if goal == "soft" else source.labels
+        slots, labels = source.slots, source.soft if goal == "soft" else source.labels
     support = feature_rows(bench.phi, slots)
     found = {
         "ridge": ridge_accuracy(support, labels, bench.features, bench.labels),

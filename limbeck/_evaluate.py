@@ -14,6 +14,7 @@ from ._check import DataError, LimbeckError, positive
 from ._data import Dataset
 from ._io import read
 from ._release import Images, Release
+from .methods import Distilled
 from .scores import Scores, battery
 
 
@@ -48,7 +49,7 @@ def evaluate(
             )
     released = released_data(release)
     found = battery(
-        released, test, soft=soft_labels(release), train=train, full=full, seeds=seeds,
+        released, test, soft=soft_labels_of(release), train=train, full=full, seeds=seeds,
         progress=progress,
     )  # fmt: skip
     epsilon = release.certificate["guarantee"]["epsilon"]
@@ -72,15 +73,9 @@ def released_data(release: Release) -> Dataset:
     return read((rows.images, rows.labels), release.schema)
 
 
-def soft_labels(release: Release) -> np.ndarray | None:
-    """Labels (rows, classes) that are shares of the classes, if the release has such.
-
-    Targets that a kernel method learned are others: they belong to its kernel alone.
-    """
-    targets = getattr(release.source, "targets", None)
-    if targets is None or targets.min() < 0 or not np.allclose(targets.sum(axis=1), 1, atol=1e-3):
-        return None
-    return np.asarray(targets)
+def soft_labels_of(release: Release) -> np.ndarray | None:
+    """Shares of the classes (rows, classes) for each released row, if the release has such."""
+    return release.source.soft if isinstance(release.source, Distilled) else None
 
 
 def certificate_digest(certificate: Mapping[str, Any]) -> str:

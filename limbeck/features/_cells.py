@@ -48,7 +48,7 @@ class Cells:
     @property
     def _whole(self) -> bool:
         """Whether every whole number has a cell."""
-        return self._units is not None and self._units < self.grid
+        return self._units is not None and self._units + 1 <= self.grid + 2
 
     @property
     def ordered(self) -> bool:
@@ -93,10 +93,15 @@ class Cells:
         if self._whole:
             value = codes / max(1, self.values - 1)
         else:
-            value = (codes - 1 + rng.random(len(codes))) / self.grid
-            # Within the range: the bounds have cells of their own.
-            edge = 1 / self._units if self._units else 0.0
-            value = np.clip(value, edge, 1 - edge)
+            chance = rng.random(len(codes))
+            if (
+                self._units
+            ):  # one of the whole numbers of the cell; the bounds have cells of their own
+                first, after = (np.ceil((codes - at) * self._units / self.grid) for at in (1, 0))
+                first, last = np.maximum(first, 1), np.minimum(after - 1, self._units - 1)
+                value = (first + np.floor(chance * (last - first + 1))) / self._units
+            else:
+                value = (codes - 1 + chance) / self.grid
             value = np.where(codes == 0, 0.0, np.where(codes == self.grid + 1, 1.0, value))
         return np.where(codes == self.values, np.nan, value).astype(np.float32)
 

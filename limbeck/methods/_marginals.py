@@ -31,8 +31,8 @@ WELL_TOLD = 4000
 """Soft rows that pairs could tell apart, above which errors are not the noise's but chance's."""
 FLOOR = 4.0
 """Rows that a group should hold, in units of the noise of a pair count over all classes."""
-FEWEST = 16
-"""Cells of a number, at least."""
+FEWEST, MOST = 16, 256
+"""Cells of a number, unless a user says how many."""
 TOLD_APART = 10.0
 """Rows of a class that a cell should hold on average, in units of the root of the columns: noise at
 epsilon 1 is some six such units."""
@@ -67,10 +67,11 @@ class Marginals(AbstractMeasureOnce):
     count_share: float = 0.01
     """Share of the budget for the class counts."""
     single_share: float = 0.0
-    """Share of the budget for single columns; the rest is for pairs. 0: 0.3, and in wide tables with few
-    rows 0.8."""
-    grid: int = 256
-    """Cells of a number with more values than that, at most; fewer in wide tables with few rows."""
+    """Share of the budget for single columns; the rest is for pairs. 0: 0.3, and 0.8 where there are
+    fewer than 50 rows of a class for each column."""
+    grid: int = 0
+    """Cells of a number with more values than that. 0: 256, and fewer where there are few rows for the
+    columns and classes."""
     groups: int = 16
     """Groups of cells in pairs, at most, for each column."""
     soft_rows: int = 4000
@@ -85,7 +86,8 @@ class Marginals(AbstractMeasureOnce):
         fraction(count_share=self.count_share)
         not_negative(single_share=self.single_share)
         fraction(count_share_and_single_share=self.count_share + self.single_share)
-        positive(grid=self.grid, soft_rows=self.soft_rows, steps=self.steps)
+        not_negative(grid=self.grid)
+        positive(soft_rows=self.soft_rows, steps=self.steps)
         positive(learning_rate=self.learning_rate, restraint=self.restraint)
         if self.groups < 2:
             raise LimbeckError(f"Expected groups > 1, got {self.groups}.")
@@ -100,6 +102,7 @@ class Marginals(AbstractMeasureOnce):
         pairs = Charge(name=PAIRS, sensitivity=float(columns), coordinates=classes * groups**2)
         counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=classes)
         share = self._single_share(schema)
+        fraction(count_share_and_single_share=self.count_share + share)
         return [
             Request(charge=counts, share=self.count_share),
             Request(charge=singles, share=share),
@@ -161,8 +164,10 @@ class Marginals(AbstractMeasureOnce):
 
     def _grid(self, schema: Schema) -> int:
         """Cells of a number: so few that each holds more rows than the noise hides."""
+        if self.grid:
+            return self.grid
         told = _rows_per_class(schema) / (TOLD_APART * math.sqrt(len(schema.inputs)))
-        return int(min(self.grid, max(FEWEST, told)))
+        return int(min(MOST, max(FEWEST, told)))
 
     def _widest(self, schema: Schema, most: int) -> int:
         """Groups of all columns together, at most."""

@@ -158,8 +158,7 @@ class MeasureOnce(AbstractMeasureOnce):
         positive(steps=self.steps, learning_rate=self.learning_rate)
         not_negative(align_weight=self.align_weight, match_weight=self.match_weight)
         not_negative(proximity=self.proximity, smoothness=self.smoothness)
-        if not 0 <= self.softness < 1:
-            raise LimbeckError(f"Expected 0 <= softness < 1, got {self.softness}.")
+        not_negative(softness=self.softness)
         if self.goal not in GOALS:
             raise LimbeckError(f"Expected a goal of {' or '.join(GOALS)}, got '{self.goal}'.")
 
@@ -168,6 +167,11 @@ class MeasureOnce(AbstractMeasureOnce):
         if not schema.label or classes < 2:
             raise LimbeckError(
                 f"{self.name} needs a label with at least two classes; declare one in the schema."
+            )
+        if self.softness >= 1 - 1 / classes:
+            raise LimbeckError(
+                f"Expected softness < {1 - 1 / classes:.4g}, got {self.softness}: with {classes} classes, "
+                "more would leave nothing to learn from a label."
             )
         check_values_declared(self.name, schema)
         size = self._features(schema, 0).size
@@ -307,12 +311,12 @@ class MeasureOnce(AbstractMeasureOnce):
         )
         labels = np.repeat(np.arange(classes), self.per_class)
         slots = made.reshape(len(labels), -1).astype(np.float32)
-        targets = None
+        soft = None
         if self.softness:
             said = features_of(agree.features, slots) @ measurements[TEACHER]
-            targets = soft_labels(said, labels, self.softness)
+            soft = soft_labels(said, labels, self.softness)
         return Product(
-            source=Distilled(slots=slots, labels=labels, targets=targets),
+            source=Distilled(slots=slots, labels=labels, soft=soft),
             rows=len(labels),
             measurements=measurements,
         )

@@ -61,7 +61,9 @@ class Distilled:
     labels: np.ndarray
     """Label codes (rows,)."""
     targets: np.ndarray | None = None
-    """Learned or soft labels (rows, classes), for methods that make them."""
+    """Learned labels (rows, classes), for the kernel of a method that learns them."""
+    soft: np.ndarray | None = None
+    """Soft labels, shares of the classes (rows, classes), for any learner that takes them."""
 
     kind = "distilled"
 
@@ -79,7 +81,8 @@ class Distilled:
 
     def arrays(self) -> dict[str, np.ndarray]:
         found = {"slots": self.slots, "labels": self.labels}
-        return found if self.targets is None else found | {"targets": self.targets}
+        more = {"targets": self.targets, "soft": self.soft}
+        return found | {name: array for name, array in more.items() if array is not None}
 
     @classmethod
     def load(

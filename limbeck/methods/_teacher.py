@@ -85,18 +85,21 @@ def soft_labels(said: np.ndarray, labels: np.ndarray, softness: float) -> np.nda
     """Shares of the classes (rows, classes) as a teacher sees them, at the temperature at which rows
     keep 1 - `softness` of their own label on average.
 
+    Labels are known: the teacher may doubt them, not overrule them. An own class that is not ahead
+    of all others by one deviation of the logits is put there.
+
     Args:
         said: The teacher's logits of the rows (rows, classes).
         labels: Their own classes, (rows,).
-        softness: Part that goes to other classes.
+        softness: Part that goes to other classes; less than their even share.
 
     >>> soft_labels(np.array([[4.0, 0.0], [-2.0, 2.0]]), np.array([0, 1]), 0.1).round(3)
     array([[0.9, 0.1],
            [0.1, 0.9]], dtype=float32)
     """
-    # Labels are known: the teacher may doubt them, not overrule them.
     own = np.eye(said.shape[1], dtype=bool)[labels]
-    best = np.where(own, -np.inf, said).max(axis=1, keepdims=True) + said.std()
+    said = said / (said.std() or 1.0)
+    best = np.where(own, -np.inf, said).max(axis=1, keepdims=True) + 1
     said = np.where(own, np.maximum(said, best), said)
     low, high = -12.0, 12.0  # of the temperature's inverse, as logarithms
     for _ in range(50):

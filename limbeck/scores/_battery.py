@@ -61,6 +61,10 @@ class Task:
         """What a learner that takes soft labels is taught."""
         return self.codes if self.soft is None else self.soft
 
+    @property
+    def note(self) -> str:
+        return "" if self.soft is None else "soft labels"
+
     def labelled(self) -> Task:
         return self.take(np.flatnonzero(self.codes >= 0))
 
@@ -127,7 +131,7 @@ def _image_scores(
     classes = len(ours.schema.classes)
     x, y = ours.slots(), ours.taught
     x_test, y_test = test.slots(), test.codes
-    some, note = np.arange(len(x)), ""
+    some, note = np.arange(len(x)), ours.note
     if len(x) > RIDGE_ROWS:
         some = np.random.default_rng(0).permutation(len(x))[:RIDGE_ROWS]
         note = f"learnt from {RIDGE_ROWS} random rows"
@@ -165,7 +169,11 @@ def _convnets(ours: Task, test: Task, of: str, seeds: int, progress: Progress) -
             )
         )  # fmt: skip
     yield Score(
-        name="ConvNet", figure="accuracy", values=tuple(values), of=of, note=f"{epochs} epochs"
+        name="ConvNet",
+        figure="accuracy",
+        values=tuple(values),
+        of=of,
+        note=", ".join(filter(None, (f"{epochs} epochs", ours.note))),
     )
 
 

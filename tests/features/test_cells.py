@@ -94,3 +94,16 @@ def test_estimated_columns_are_planned_for_the_widest() -> None:
     found = schema.resolve({"town": ("a", "(other)"), "x": (2, 3)})
     again = lk.Schema.parse(found.toml())
     assert [most_cells(c, 16) for c in again.inputs] == [11, 10]
+
+
+@pytest.mark.parametrize("units", [16, 17, 18, 20, 64, 1000])
+def test_whole_numbers_stay_in_their_cells(units: int) -> None:
+    """What was counted in a cell is drawn there again: no number becomes its neighbour."""
+    cells = Cells(column=lk.Numeric(name="x", integer=True, min=0, max=units), grid=16)
+    numbers = np.repeat(np.arange(units + 1) / units, 20).astype(np.float32)
+    codes = np.asarray(cells.indicators(numbers[:, None])).argmax(axis=1)
+    drawn = cells.draw(codes, np.random.default_rng(0))
+    assert np.array_equal(np.asarray(cells.indicators(drawn[:, None])).argmax(axis=1), codes)
+    assert np.abs(drawn * units - np.rint(drawn * units)).max() < 1e-3
+    if units <= 17:  # a cell each
+        assert np.array_equal(drawn, numbers)

@@ -12,7 +12,8 @@ import pytest
 from helpers import TINY_SET, image_rows, image_schema, table_schema
 
 import limbeck as lk
-from limbeck._evaluate import soft_labels
+from limbeck._evaluate import released_data, soft_labels_of
+from limbeck._learner import learn
 from limbeck.features import RandomConvNets
 from limbeck.methods._align import Blur, sharpened, spread
 from limbeck.methods._measureonce import PROTOTYPES
@@ -167,19 +168,23 @@ def test_soft_labels_are_free_and_as_soft_as_wanted(tmp_path: Path) -> None:
     hard = lk.distill(
         data, method, lk.Budget(float("inf")), non_private=True, out=tmp_path / "a", ledger=book
     )
-    assert hard.source.targets is None and soft_labels(hard) is None
+    assert soft_labels_of(hard) is None
     made = lk.redistil(lk.Release.load(tmp_path / "a"), {"softness": 0.3}, out=tmp_path / "b")
-    soft = soft_labels(lk.Release.load(tmp_path / "b"))
-    assert soft is not None and np.array_equal(soft, made.source.targets)
+    soft = soft_labels_of(lk.Release.load(tmp_path / "b"))
+    assert soft is not None and np.array_equal(soft, made.source.soft)
     assert np.array_equal(made.source.slots, hard.source.slots)
     own = soft[np.arange(len(soft)), made.source.labels]
     assert np.allclose(soft.sum(axis=1), 1, atol=1e-5) and abs(own.mean() - 0.7) < 1e-3
     assert (soft.argmax(axis=1) == made.source.labels).all()
     # They are what learners are taught: with wrong ones, these learn wrong things.
-    wrong = replace(made.source, targets=np.eye(3, dtype=np.float32)[(made.source.labels + 1) % 3])
+    wrong = replace(made.source, soft=np.eye(3, dtype=np.float32)[(made.source.labels + 1) % 3])
     known = lk.read((made.data.images, made.data.labels), made.schema)
     right, misled = (lk.evaluate(r, known).scores[0] for r in (made, replace(made, source=wrong)))
-    assert right.values == (1.0,) and misled.values == (0.0,)
+    assert right.values == (1.0,) and misled.values == (0.0,) and right.note == "soft labels"
+    paid = [learn(released_data(made), labels)[0].weights for labels in (soft, None)]
+    assert not np.allclose(*paid)
+    with pytest.raises(lk.LimbeckError, match="softness < 0.6667"):
+        lk.redistil(made, {"softness": 0.7})
 
 
 def test_what_cannot_be_is_said_before_anything_is_spent() -> None:
@@ -194,7 +199,7 @@ def test_what_cannot_be_is_said_before_anything_is_spent() -> None:
         {"per_class": 0},
         {"teacher_share": 1.5},
         {"proximity": -1.0},
-        {"softness": 1.0},
+        {"softness": -0.1},
     ):
         with pytest.raises(lk.LimbeckError, match=next(iter(wrong))):
             lk.MeasureOnce(**wrong)
