@@ -113,6 +113,8 @@ class Schema:
                 f"Only one column can be the label, but '{labels[0]}' and '{labels[1]}' both are. "
                 'Make the other one kind = "category".'
             )
+        if self.label and self.label.estimated:
+            raise SchemaError(f"Label '{self.label.name}': the label's values must be declared.")
         if not self.inputs:
             raise SchemaError("The schema declares no column besides the label.")
         if self.image and len(self.inputs) > 1:

@@ -135,3 +135,9 @@ def test_only_the_open_side_of_a_bound_is_estimated() -> None:
     schema = lk.Schema(dataset="d", rows=5, columns=(column,))
     settled = schema.resolve({"x": (3.0, 180.0)}).columns[0]
     assert (settled.min, settled.max) == (3.0, 50)
+
+
+def test_the_values_of_a_label_are_declared() -> None:
+    label = lk.Category(name="y", label=True, most=3)
+    with pytest.raises(lk.SchemaError, match="'y'.*must be declared"):
+        lk.Schema(dataset="d", columns=(lk.Numeric(name="x", min=0, max=1), label))
