@@ -68,13 +68,13 @@ def norms_of(
         whole = len(places) == rows.shape[1]
         here, held = (rows, support) if whole else (rows[:, places], support[:, places])
         grams = _grams(here, held)
-        if len(members) == size and _pays(count, size, classes):
-            square, scale = _squares_by_class(shared, grams, each)
-        else:
-            square, scale = _squares_in_chunks(shared, members, grams, each)
         # What float64 can err in sums of so many products, in parts of the terms' own size.
         error = 8 * (size + len(places) + classes) * 2.0**-53
         with np.errstate(invalid="ignore", over="ignore"):
+            if len(members) == size and _pays(count, size, classes):
+                square, scale = _squares_by_class(shared, grams, each)
+            else:
+                square, scale = _squares_in_chunks(shared, members, grams, each)
             bound += np.maximum(square, 0.0) + error * np.asarray(scale) ** 2
     return np.sqrt(bound) * (1 + RELATIVE)
 
@@ -132,44 +132,42 @@ def _pays(count: int, size: int, classes: int) -> bool:
     return (pairs + classes) / size + pairs / count < 1
 
 
-@jax.jit
 def _squares_by_class(
     shared: Shared, grams: tuple[Array, Array, Array], each: Each
-) -> tuple[Array, Array]:
-    """As `_squares`, for all rows and a whole support. Pairs of classes come one after another:
-    their matrices then stay in the processor's cache, which is worth more than a second thread."""
-    across, own, gram = grams
-    row, itself, u, v, residual = each
-    slope, weights = shared.slope, shared.weights
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_squares`, for all rows and a whole support. In NumPy, whose products of large matrices are
+    several times as fast as those in XLA's loops."""
+    across, own, gram = map(np.asarray, grams)
+    row, itself, u, v, residual = map(np.asarray, each)
+    slope, weights = np.asarray(shared.slope), np.asarray(shared.weights)
 
     # sum_j u_j^2 v' A_j v with A_j = D(E_j) G D(E_j), by pairs of classes: v' (G o E D(w w') E) v.
-    first, second = np.triu_indices(weights.shape[1])
-    twice = np.where(first == second, 1.0, 2.0)[:, None]
-    weighed = weights.T[first] * weights.T[second] * twice
-    products = residual.T[first] * residual.T[second]
-
-    def pair(total: Array, given: tuple[Array, Array]) -> tuple[Array, None]:
-        weight, product = given
-        form = gram * ((slope * weight) @ slope)
-        return total + product * ((v @ form) * v).sum(axis=1), None
+    square = np.zeros_like(own)
+    for first, second in zip(*np.triu_indices(weights.shape[1]), strict=True):
+        form = (slope * (weights[:, first] * weights[:, second])) @ slope
+        form *= gram
+        twice = 1.0 if first == second else 2.0
+        square += twice * residual[:, first] * residual[:, second] * _along(v @ form, v)
 
     # v' A_j u and u' A_j u, by single classes.
-    def single(total: Array, given: tuple[Array, Array]) -> tuple[Array, Array]:
-        weight, part = given
+    linear, quadratic = np.zeros_like(v), np.zeros_like(v)
+    for weight, part in zip(weights.T, residual.T, strict=True):
         form = slope * (gram @ (slope * weight[:, None]))
-        return total + part[:, None] * (v @ form), weights.T @ form
-
-    square, _ = jax.lax.scan(pair, jnp.zeros_like(own), (weighed, products))
-    linear, forms = jax.lax.scan(single, jnp.zeros_like(v), (weights.T, residual.T))
-    quadratic = jnp.einsum("lc,ld,cdj->lj", residual, residual, forms)
-    square += (v * (2 * u * linear + v * quadratic)).sum(axis=1)
+        linear += part[:, None] * (v @ form)
+        quadratic += part[:, None] * (residual @ (weights.T @ form))
+    square += _along(v, 2 * u * linear + v * quadratic)
     # The rest: the row's own terms, the support rows' own, and both with the sums above.
     paired = slope * gram
-    held = itself * jnp.diag(gram) / 2 + row * across - u * (v @ paired) - v * (u @ paired)
+    held = itself * np.diag(gram) / 2 + row * across - u * (v @ paired) - v * (u @ paired)
     along = u * ((v * across) @ slope) + v * ((u * across) @ slope)
-    square += 2 * (itself * held - row * along).sum(axis=1) + (row**2).sum(axis=1) * own
+    square += 2 * (_along(itself, held) - _along(row, along)) + _along(row, row) * own
     # The terms' size, where u counts by what it is added up from.
     largest = (weights**2).sum(axis=1) * (residual**2).sum(axis=1)[:, None]
-    mixed = 4 * ((largest @ slope**2) * v**2).sum(axis=1) + (itself**2).sum(axis=1)
-    size = jnp.sqrt(mixed * jnp.trace(gram))
-    return square, size + jnp.linalg.norm(row, axis=1) * jnp.sqrt(own)
+    mixed = 4 * _along(largest @ slope**2, v**2) + _along(itself, itself)
+    size = np.sqrt(mixed * np.trace(gram))
+    return square, size + np.linalg.norm(row, axis=1) * np.sqrt(own)
+
+
+def _along(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Products row by row, (rows,)."""
+    return np.einsum("ls,ls->l", one, other)
