@@ -76,7 +76,7 @@ def test_the_better_candidate_wins(winner: int, monkeypatch: pytest.MonkeyPatch)
     """With a learner that is always right about one candidate and always wrong about the other."""
     right = np.array([[-1.0, 1.0], [0.5, -0.5]], np.float32)  # ill from half of the range on
     made = iter([right if number == winner else -right for number in range(2)])
-    monkeypatch.setattr("limbeck._tune.learn", lambda released: (Linear(next(made)), "a fixed one"))
+    monkeypatch.setattr("limbeck._tune.learn", lambda *told: (Linear(next(made)), "a fixed one"))
     release = lk.tune(lk.read(rows(), schema()), FREE, BUDGET, seed=0)
     assert release.certificate["method"]["settings"] == FREE[winner].settings()
     assert release.certificate["method"]["chosen_among"]["learner"] == "a fixed one"
