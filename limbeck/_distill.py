@@ -115,6 +115,7 @@ def redistil(
     if out is not None:
         check_target(Path(out), force=force)
     schema = release.schema
+    method.requests(schema)  # what cannot be is said in the method's own words
     certificate = redistilled(release.certificate, schema, method.settings())
     seed = made_by["public_seed"]
     charges = [Charge(**facts) for facts in certificate["charges"]]

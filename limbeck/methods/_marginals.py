@@ -35,7 +35,7 @@ FEWEST, MOST = 16, 256
 """Cells of a number, unless a user says how many."""
 TOLD_APART = 10.0
 """Rows of a class that a cell should hold on average, in units of the root of the columns: noise at
-epsilon 1 is some six such units."""
+epsilon 1 is four to seven such units."""
 CROWDED = 50.0
 """Rows of a class for each column, below which noise hides most pairs: then pairs get less."""
 MOST_COUNTS = 1 << 25

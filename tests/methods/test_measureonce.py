@@ -183,7 +183,7 @@ def test_soft_labels_are_free_and_as_soft_as_wanted(tmp_path: Path) -> None:
     assert right.values == (1.0,) and misled.values == (0.0,) and right.note == "soft labels"
     paid = [learn(released_data(made), labels)[0].weights for labels in (soft, None)]
     assert not np.allclose(*paid)
-    with pytest.raises(lk.LimbeckError, match="softness < 0.6667"):
+    with pytest.raises(lk.LimbeckError, match="^Expected softness < 0.6667"):
         lk.redistil(made, {"softness": 0.7})
 
 
