@@ -9,12 +9,17 @@ features, the solve and the derivative are shared by all rows. Norms in the supp
 one product with J_j per row and support row, made in chunks and forgotten; the clipped sum
 takes one per support row, since J_j^T is linear.
 
+Norms and sum must know the same J_j. Where a picture is flat, wavelets see nothing but rounding, and its
+phase decides the derivative: another precision, or another order of additions, is another J_j. So
+features that can write their derivative down are used by that one matrix, in both places.
+
 `FeatureSpaceGradients` is a mechanism of limbeck's own: it clips, and lets noise be added, in feature
 space, where norms are nearly free; the noisy sum is pulled back afterwards as post-processing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -32,6 +37,8 @@ PICTURES = 32
 """Products with a derivative that are made at once: more only move memory."""
 WIDE = 512
 """Rows whose errors go through a derivative's matrix at once."""
+KEPT = 2**29
+"""Bytes of derivatives that are kept from the norms to the sum; beyond, they are made again."""
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 """Margins of a norm in feature space: of itself, and of the sizes of what was added up to it (sums of at
 most some thousand float64 terms err by 1e-13 of those)."""
@@ -178,80 +185,113 @@ class FeatureGradients:
         )
         phi = features_of(self.features, support).astype(np.float64)
         low = inner.factors(phi, slots, labels)
+        make = _Matrices if hasattr(self.features, "derivative") else _Products
+        derivatives = make(self.features, support)
         with np.errstate(all="ignore"):
-            norms = self._norms(low, support)
+            square, largest = derivatives.squares(low, self.support.masks)
+            norms = np.sqrt(square) * (1 + RELATIVE_32) + ABSOLUTE_32 * np.sqrt(largest)
         clean = low.without(~np.isfinite(norms))
 
         def weighted_sum(factors: np.ndarray) -> np.ndarray:
-            # In float64: rounding of a sum of many rows is beyond any one row's margin.
-            with jax.enable_x64(True):
-                wide = jax.tree_util.tree_map(
-                    lambda leaf: leaf.astype(jnp.float64) if eqx.is_inexact_array(leaf) else leaf,
-                    self.features,
-                )
-                back = pull_back(wide, np.asarray(support, np.float64), clean.total(factors))
-            return self.support.pick(back)
+            return self.support.pick(derivatives.back(clean.total(factors)))
 
         return np.where(np.isfinite(norms), norms, np.inf), weighted_sum
 
-    def _norms(self, low: LowRank, support: np.ndarray) -> np.ndarray:
-        count, slots = len(low.rows), support.shape[1]
-        square, largest = np.zeros(count), np.zeros(count)
-        # Wide batches go through the derivative as a matrix, narrow ones through vjp's.
-        road = _by_matrix(self.features, low) if count > 2 * slots else _by_products
-        for j, row in enumerate(support):
-            free = jnp.asarray(self.support.masks[j], jnp.float32)
-            steepest = float(_steepness(self.features, row[None]))
-            found, terms = road(self.features, low, row, free, j)
-            square += found
-            largest += terms * steepest**2
-        return np.sqrt(square) * (1 + RELATIVE_32) + ABSOLUTE_32 * np.sqrt(largest)
+
+class _Matrices:
+    """Derivatives of features that can write them down, one matrix per support row.
+
+    A matrix is made of float32 numbers; sums with it are made in float64, since rounding of a sum of many
+    rows is beyond any one row's margin.
+    """
+
+    def __init__(self, features: Any, support: np.ndarray) -> None:
+        self.features, self.support = features, support
+        self.kept: dict[int, np.ndarray] = {}
+
+    def __getitem__(self, j: int) -> np.ndarray:
+        """(slots, size)."""
+        if j in self.kept:
+            return self.kept[j]
+        made = np.asarray(self.features.derivative(self.support[j]))
+        if (len(self.kept) + 1) * made.nbytes <= KEPT:
+            self.kept[j] = made
+        return made
+
+    def squares(self, low: LowRank, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Squared norms of all rows' gradients, and what the squares of their terms may amount to.
+
+        Rows' errors are one wide product; what lies in the span of the support's features is pulled
+        back as a few columns, in float64, since large coefficients may cancel there.
+        """
+        square, largest = np.zeros(len(low.rows)), np.zeros(len(low.rows))
+        parts = [slice(at, at + WIDE) for at in range(0, len(low.rows), WIDE)]
+        halves = [low.halves(part) for part in parts]
+        long = [[np.linalg.norm(half, axis=1) for half in pair] for pair in halves]
+        errors = [error for error, _ in halves]
+        for j, mask in enumerate(masks):
+            derivative = self[j]
+            steep = _steepness(derivative.__rmatmul__, derivative.__matmul__, len(derivative))
+            columns = low.phi @ derivative.T.astype(np.float64)
+            for part, error, (long_error, long_mixed) in zip(parts, errors, long, strict=True):
+                u, v, trace = low.u[part, j], low.v[part, j], low.trace[part]
+                rest = v[:, None] * (low.u[part] @ columns) + np.outer(trace, columns[j])
+                # NumPy's product of float32 is twice as fast as XLA's on CPU.
+                pulled = u[:, None].astype(np.float32) * (error @ derivative.T)
+                pulled -= rest.astype(np.float32)
+                square[part] += ((pulled * mask) ** 2).sum(axis=1)
+                size = abs(u) * long_error + abs(v) * long_mixed
+                largest[part] += (steep * (size + abs(trace) * np.linalg.norm(low.phi[j]))) ** 2
+        return square, largest
+
+    def back(self, cotangents: np.ndarray) -> np.ndarray:
+        each = [self[j].astype(np.float64) @ cotangent for j, cotangent in enumerate(cotangents)]
+        return np.stack(each)
 
 
-def _by_products(
-    features: Any, low: LowRank, row: np.ndarray, free: Array, j: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Squares of all rows' gradients for support row j, and of their terms' sizes."""
-    count = len(low.rows)
-    square, size = np.zeros(count), np.zeros(count)
-    own = low.phi[j].astype(np.float32)
-    for at in range(0, count, PICTURES):
-        part = slice(at, at + PICTURES)
-        scalars = [low.u[part, j], low.v[part, j], low.trace[part]]
-        given = [_filled(a.astype(np.float32), PICTURES) for a in (*low.halves(part), *scalars)]
-        found, terms = _squares(features, row, free, own, *given)
-        square[part], size[part] = (np.asarray(a)[: count - at] for a in (found, terms))
-    return square, size
+class _Products:
+    """Derivatives of any features, by vjp's in float64."""
 
-
-def _by_matrix(features: Any, low: LowRank) -> Any:
-    """The same by the derivative's matrix, made once per support row. Rows' errors are one wide
-    product with it; what lies in the span of the support's features is pulled back as a few columns,
-    in float64, since large coefficients may cancel there."""
-    parts = [slice(at, at + WIDE) for at in range(0, len(low.rows), WIDE)]
-    halves = [low.halves(part) for part in parts]
-    errors = [_filled(error, WIDE) for error, _ in halves]
-    long_error, long_mixed = (
-        np.concatenate([np.linalg.norm(half[k], axis=1) for half in halves]) for k in (0, 1)
-    )
-
-    def road(
-        features: Any, low: LowRank, row: np.ndarray, free: Array, j: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        derivative = derivative_of(features, row)
-        columns = low.phi @ np.asarray(derivative, np.float64).T
-        square = np.zeros(len(low.rows))
-        for part, error in zip(parts, errors, strict=True):
-            rest = low.v[part, j, None] * (low.u[part] @ columns) + np.outer(
-                low.trace[part], columns[j]
+    def __init__(self, features: Any, support: np.ndarray) -> None:
+        self.support = support.astype(np.float64)
+        with jax.enable_x64(True):
+            self.features = jax.tree_util.tree_map(
+                lambda leaf: leaf.astype(jnp.float64) if eqx.is_inexact_array(leaf) else leaf,
+                features,
             )
-            given = [_filled(a.astype(np.float32), WIDE) for a in (low.u[part, j], rest)]
-            found = np.asarray(_wide_squares(derivative, free, error, *given))
-            square[part] = found[: len(rest)]
-        size = abs(low.u[:, j]) * long_error + abs(low.v[:, j]) * long_mixed
-        return square, (size + abs(low.trace) * np.linalg.norm(low.phi[j])) ** 2
 
-    return road
+    def squares(self, low: LowRank, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As of `_Matrices`."""
+        count = len(low.rows)
+        square, largest = np.zeros(count), np.zeros(count)
+        with jax.enable_x64(True):
+            for j, (row, mask) in enumerate(zip(self.support, masks, strict=True)):
+                steep = _steepness(
+                    lambda x, row=row: _push(self.features, row[None], x[None]),
+                    lambda y, row=row: _pull(self.features, row[None], y)[0],
+                    len(row),
+                )
+                for at in range(0, count, PICTURES):
+                    part = slice(at, at + PICTURES)
+                    scalars = low.u[part, j], low.v[part, j], low.trace[part]
+                    given = [_filled(a, PICTURES) for a in (*low.halves(part), *scalars)]
+                    found, size = _squares(self.features, row, mask, low.phi[j], *given)
+                    square[part] += np.asarray(found)[: count - at]
+                    largest[part] += (steep * np.asarray(size)[: count - at]) ** 2
+        return square, largest
+
+    def back(self, cotangents: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            return pull_back(self.features, self.support, cotangents)
+
+
+def _steepness(push: Callable[..., Any], pull: Callable[..., Any], slots: int) -> float:
+    """Twice the largest singular value of a derivative, by a few power iterations."""
+    x = np.sign(np.sin(1.0 + np.arange(slots))).astype(np.float32)
+    for _ in range(3):
+        x = x / max(np.linalg.norm(x), 1e-30)
+        x = np.asarray(pull(push(x)))
+    return 2 * math.sqrt(np.linalg.norm(x))
 
 
 def features_of(features: Any, rows: np.ndarray, chunk: int = 128) -> np.ndarray:
@@ -285,6 +325,11 @@ def _pull(features: Any, support: Any, cotangents: Any) -> Array:
 
 
 @eqx.filter_jit
+def _push(features: Any, rows: Any, directions: Any) -> Array:
+    return jax.jvp(features, (rows,), (directions,))[1]
+
+
+@eqx.filter_jit
 def _squares(
     features: Any,
     row: Any,
@@ -296,54 +341,13 @@ def _squares(
     v: Any,
     trace: Any,
 ) -> tuple[Array, Array]:
-    """Squared norms of J^T G, and of the terms of G, for some rows and one support row."""
+    """Squared norms of J^T G, and sizes of the terms of G, for some rows and one support row."""
     terms = u[:, None] * errors, v[:, None] * mixed, trace[:, None] * own
     gradient = terms[0] - terms[1] - terms[2]
     _, back = jax.vjp(features, row[None])  # once; only the products are many
     pulled = jax.vmap(lambda g: back(g[None])[0][0])(gradient)
     size = sum(jnp.linalg.norm(t, axis=1) for t in terms)
-    return ((pulled * free) ** 2).sum(axis=1), size**2
-
-
-@jax.jit
-def _wide_squares(derivative: Array, free: Array, errors: Array, u: Array, rest: Array) -> Array:
-    pulled = u[:, None] * (errors @ derivative.T) - rest
-    return ((pulled * free) ** 2).sum(axis=1)
-
-
-def derivative_of(features: Any, row: np.ndarray) -> Array:
-    """The derivative at one row, (slots, size)."""
-    slots = len(row)
-    parts = []
-    for at in range(0, slots, PICTURES):
-        directions = np.zeros((PICTURES, slots), np.float32)
-        at = min(at, max(0, slots - PICTURES))
-        for k in range(min(PICTURES, slots)):
-            directions[k, at + k] = 1.0
-        parts.append((at, np.asarray(_pushed(features, row, directions))))
-    found = np.zeros((slots, parts[0][1].shape[1]), np.float32)
-    for at, part in parts:
-        found[at : at + PICTURES] = part[: min(PICTURES, slots)]
-    return jnp.asarray(found)
-
-
-@eqx.filter_jit
-def _pushed(features: Any, row: Any, directions: Any) -> Array:
-    # Copies of the row rather than vmap: XLA (jaxlib 0.10.2, CPU) miscompiles scattering's
-    # vmapped jvp.
-    copies = jnp.broadcast_to(row, directions.shape)
-    return jax.jvp(features, (copies,), (directions,))[1]
-
-
-@eqx.filter_jit
-def _steepness(features: Any, row: Array) -> Array:
-    """Twice the largest singular value of the derivative at a row, by a few power iterations."""
-    _, back = jax.vjp(features, row)
-    x = jnp.sign(jnp.sin(1.0 + jnp.arange(row.size, dtype=row.dtype))).reshape(row.shape)
-    for _ in range(3):
-        x = x / jnp.maximum(jnp.linalg.norm(x), 1e-30)
-        x = back(jax.jvp(features, (row,), (x,))[1])[0]
-    return 2 * jnp.sqrt(jnp.linalg.norm(x))
+    return ((pulled * free) ** 2).sum(axis=1), size
 
 
 def _filled(array: np.ndarray, size: int) -> np.ndarray:

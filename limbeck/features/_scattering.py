@@ -145,13 +145,15 @@ class Scattering(eqx.Module):
 
     def _scatter(self, images: Array) -> Array:
         x = jnp.moveaxis(images, 0, -1)
-        first = _moduli(self.fine, x)
+        first = _modulus(_filter(self.fine, x))
+        coarse = _modulus(_filter(self.coarse, x))
+        second = _modulus(_filter(self.second, first))
         averages = [
             _average(self.lowpasses[0], x)[:, :, None],
             _average(self.lowpasses[1], first),
-            _average(self.lowpasses[2], _moduli(self.coarse, x)),
+            _average(self.lowpasses[2], coarse),
             # Angles of the second wavelet come before those of the first: swap them.
-            _average(self.lowpasses[2], _moduli(self.second, first)).swapaxes(2, 3),
+            _average(self.lowpasses[2], second).swapaxes(2, 3),
         ]
         rows, columns, count = *averages[0].shape[:2], len(images)
         flat = [a.reshape(rows, columns, -1, count) for a in averages]
@@ -160,9 +162,11 @@ class Scattering(eqx.Module):
     def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
         height, width, channels = self.shape
         pictures = rows.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
-        y = self.scatter(pictures.reshape(-1, height, width))
+        return self._normalise(self.scatter(pictures.reshape(-1, height, width)))
+
+    def _normalise(self, y: Float[Array, "pictures 81 h w"]) -> Float[Array, "rows size"]:
         if self.normalisation != "none":
-            groups = y.reshape(len(y), CHANNELS // 3, 3, height * width // 16)
+            groups = y.reshape(len(y), CHANNELS // 3, 3, y.shape[2] * y.shape[3])
             over = 2 if self.normalisation == "position" else (2, 3)
             centred = groups - groups.mean(over, keepdims=True)
             y = centred / jnp.sqrt((centred**2).mean(over, keepdims=True) + 1e-5)
@@ -171,15 +175,65 @@ class Scattering(eqx.Module):
             y = y / jnp.sqrt(jnp.maximum((y**2).sum(axis=1, keepdims=True), FLOOR**2))
         return y
 
+    @eqx.filter_jit
+    def derivative(self, row: Float[Array, " slots"]) -> Float[Array, "slots size"]:
+        """The derivative at one row.
 
-def _moduli(bank: Wavelets, x: Float[Array, "height width ..."]) -> Float[Array, "h w angles ..."]:
-    """|x * psi| for each angle, on the bank's grid."""
+        Each coefficient has a path of its own, one angle of each wavelet, so going back along the paths takes
+        a small part of the work of as many products with the derivative.
+        """
+        height, width, channels = self.shape
+        pictures = jnp.moveaxis(row.reshape(height, width, channels), 2, 0)
+        y = self.scatter(pictures)
+        change = jnp.zeros((height * width, channels, *y.shape), row.dtype)
+        for at, picture in enumerate(pictures):
+            change = change.at[:, at, at].set(self._paths(picture).reshape(-1, *y.shape[1:]))
+
+        def normalised(direction: Array) -> Array:
+            return jax.jvp(self._normalise, (y,), (direction,))[1].ravel()
+
+        return jax.lax.map(normalised, change.reshape(-1, *y.shape), batch_size=self.chunk)
+
+    def _paths(self, picture: Float[Array, "height width"]) -> Float[Array, "pixels 81*h*w"]:
+        """What each pixel does to each coefficient of a picture."""
+        parts = _filter(self.fine, picture)
+        fine, coarse = _phase(parts), _phase(_filter(self.coarse, picture))
+        second = _phase(_filter(self.second, _modulus(parts)))
+        bumps = [_bumps(low) for low in self.lowpasses]  # (height, width, outputs)
+        inner = second[..., None] * bumps[2][:, None, :, None, None]
+        inner = _filter_back(self.second, inner.reshape(*second.shape[:4], -1))
+        inner = inner.reshape(*inner.shape[:2], ANGLES, ANGLES, -1).swapaxes(2, 3)
+        inner = inner.reshape(*inner.shape[:3], -1)
+        back = [
+            bumps[0],
+            _filter_back(self.fine, fine[..., None] * bumps[1][:, None, :, None]),
+            _filter_back(self.coarse, coarse[..., None] * bumps[2][:, None, :, None]),
+            _filter_back(self.fine, fine[..., None] * inner[:, None]),
+        ]
+        return jnp.concatenate([b.reshape(picture.size, -1) for b in back], axis=1)
+
+
+def _filter(
+    bank: Wavelets, x: Float[Array, "height width ..."]
+) -> Float[Array, "h 2 w angles ..."]:
+    """x * psi, its real and imaginary part, for each angle, on the bank's grid."""
     rest = x.shape[2:]
     count, _, inputs = bank.filters.shape
     spectrum = (bank.analysis @ x.reshape(len(x), -1)).reshape(count, inputs, -1)
     filtered = (bank.filters @ spectrum).reshape(2 * count, -1)
-    parts = (bank.synthesis @ filtered).reshape(len(bank.synthesis), 2, -1, ANGLES, *rest)
-    return _modulus(parts)
+    return (bank.synthesis @ filtered).reshape(len(bank.synthesis), 2, -1, ANGLES, *rest)
+
+
+def _filter_back(
+    bank: Wavelets, parts: Float[Array, "h 2 w angles n"]
+) -> Float[Array, "height width angles n"]:
+    """The transpose of `_filter`, with the angles kept apart."""
+    count, _, inputs = bank.filters.shape
+    of = (count, 2, *parts.shape[1:4])
+    spectrum = (bank.synthesis.T @ parts.reshape(len(parts), -1)).reshape(*of, -1)
+    filtered = jnp.einsum("fdpwai,fdpwan->fian", bank.filters.reshape(*of, inputs), spectrum)
+    picture = bank.analysis.T @ filtered.reshape(len(bank.analysis), -1)
+    return picture.reshape(len(picture), -1, ANGLES, parts.shape[-1])
 
 
 @jax.custom_jvp
@@ -191,15 +245,25 @@ def _modulus(parts: Float[Array, "height 2 ..."]) -> Float[Array, "height ..."]:
 def _modulus_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     """The derivative at 0 is taken as 0; the inner `where` keeps it from being 0 / 0."""
     (parts,), (change,) = primals, tangents
+    return _modulus(parts), (_phase(parts) * change).sum(axis=1)
+
+
+def _phase(parts: Float[Array, "height 2 ..."]) -> Float[Array, "height 2 ..."]:
+    """The derivative of the modulus."""
     modulus = _modulus(parts)
     clear = modulus > 0
-    direction = parts * jnp.where(clear, 1 / jnp.where(clear, modulus, 1), 0)[:, None]
-    return modulus, (direction * change).sum(axis=1)
+    return parts * jnp.where(clear, 1 / jnp.where(clear, modulus, 1), 0)[:, None]
 
 
 def _average(low: Lowpass, x: Float[Array, "height width ..."]) -> Float[Array, "h w ..."]:
     along = (low.rows @ x.reshape(len(x), -1)).reshape(len(low.rows), x.shape[1], -1)
     return (low.columns @ along).reshape(*low.columns.shape[:2], *x.shape[2:])
+
+
+def _bumps(low: Lowpass) -> Float[Array, "height width h*w"]:
+    """The weights of each average."""
+    weights = jnp.einsum("ax,by->xyab", low.rows, low.columns[0])
+    return weights.reshape(*weights.shape[:2], -1)
 
 
 @functools.lru_cache(maxsize=8)
