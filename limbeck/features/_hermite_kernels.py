@@ -142,9 +142,11 @@ class HermiteProduct(eqx.Module):
         phi = self.basis(self.axes(rows[:, slots], self.chosen)) * present[..., None]
         phi = jnp.pad(phi, [(0, 0), (0, 0), (0, self.width - self.basis.size)])
         if self.places.codes:
-            belongs = jnp.asarray(self.places.owners) == self.chosen[:, None]
+            belongs = jnp.asarray(self.places.owners)[:, None] == self.chosen
             codes = rows[:, np.asarray(self.places.codes, int)]
-            phi += (codes[:, None] * belongs) @ self.vectors
+            # One product, in which rows are not repeated for each chosen column.
+            vectors = belongs[:, :, None] * self.vectors[:, None]
+            phi += (codes @ vectors.reshape(len(vectors), -1)).reshape(phi.shape)
         return phi
 
 
