@@ -74,6 +74,7 @@ def make_certificate(
     law: bool,
     source: str,
     public_seed: int,
+    unpaid: str = "",
     chosen_among: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The certificate of a run whose charges were all carried out.
@@ -86,6 +87,7 @@ def make_certificate(
         law: Whether the data were multiplied by zero (a test).
         source: Where the settings came from.
         public_seed: Of the features and the post-processing; with it they can be drawn again.
+        unpaid: What in the settings was read off the rows without being paid for.
         chosen_among: The candidates that the settings were privately chosen among.
     """
     found = _cost_of(charges, plan.budget, chosen_among)
@@ -96,6 +98,8 @@ def make_certificate(
         reasons.append("seeded: reproducible, not for release")
     if law:
         reasons.append("law mode: a test of the software, holds no data")
+    if unpaid:
+        reasons.append(f"settings were read off the rows and not paid for: {unpaid}")
     return {
         "format": "limbeck certificate",
         "version": VERSION,
@@ -130,7 +134,7 @@ def make_certificate(
             "chosen_among": None if chosen_among is None else dict(chosen_among),
         },
         "trust_model": TRUST_MODEL,
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": [*ASSUMPTIONS, *plan.method.assumptions()],
         "limits": list(LIMITS),
         "software": _versions(),
         "papers": list(plan.method.papers),

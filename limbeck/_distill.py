@@ -35,6 +35,7 @@ def distill(
     non_private: bool = False,
     ledger: Ledger | None = None,
     settings_source: str = "defaults",
+    unpaid: str = "",
     progress: Progress = lambda phase, done: None,
     law: bool = False,
 ) -> Release:
@@ -55,6 +56,7 @@ def distill(
         non_private: Must be set for epsilon = infinity.
         ledger: Where spending is booked; by default the user's own ledger.
         settings_source: Where the method's settings came from, for the certificate.
+        unpaid: What in them was read off the rows without being paid for. Stamped "not for release".
         progress: Called with a phase and a fraction done.
         law: For tests of the software, with a seed: `Private` answers with its noise alone.
 
@@ -69,7 +71,7 @@ def distill(
         check_target(Path(out), force=force)
     planned = plan(method, data.schema, budget)
     with paid_run(planned, data, ledger=ledger, seed=seed, law=law, progress=progress) as paid:
-        release = _make(paid, method, planned, rows, settings_source, progress)
+        release = _make(paid, method, planned, rows, settings_source, unpaid, progress)
         if out is not None:
             release.save(out, force=force)
     return release
@@ -153,6 +155,7 @@ def _make(
     planned: Plan,
     rows: int | None,
     settings_source: str,
+    unpaid: str,
     progress: Progress,
 ) -> Release:
     private, noise = paid.private, paid.noise
@@ -166,6 +169,7 @@ def _make(
         seeded=noise.seeded,
         law=noise.law,
         source=settings_source,
+        unpaid=unpaid,
         public_seed=public_seed,
     )
     count = rows or release_size(product, schema)

@@ -11,7 +11,7 @@ from typing import Any
 from ._check import LimbeckError
 from .methods import METHODS, AbstractMethod
 
-_KEYS = {"method", "settings", "settings_source", "rows", "adjacency", "variants"}
+_KEYS = {"method", "settings", "settings_source", "unpaid", "rows", "adjacency", "variants"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +20,9 @@ class Recipe:
 
     method: AbstractMethod
     settings_source: str = "defaults"
+    unpaid: str = ""
+    """What in the settings was read off the rows and never paid for: such a release is for
+    benchmarks only, and its certificate says so."""
     rows: int | None = None
     """How many rows to release."""
     adjacency: str = "add-remove"
@@ -64,7 +67,11 @@ class Recipe:
             )
         wording = f" ({variant})" if variant else ""
         settings = settings | _variant(path, raw.get("variants", {}), variant)
+        unpaid = settings.pop("unpaid", raw.get("unpaid", ""))
+        if not isinstance(unpaid, str):
+            raise LimbeckError(f"The recipe {path}: expected unpaid to be a text, got {unpaid!r}.")
         return cls(
+            unpaid=unpaid,
             method=make_method(raw["method"], settings),
             settings_source=raw.get("settings_source", f"recipe {Path(path).name}") + wording,
             rows=rows,

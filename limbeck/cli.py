@@ -145,6 +145,8 @@ def distill(
         if tried:
             if non_private:
                 raise LimbeckError("--tune chooses within a budget; leave --non-private out.")
+            if chosen.unpaid:
+                raise LimbeckError(f"--tune takes no recipe with unpaid settings: {chosen.unpaid}.")
             source = f"{chosen.settings_source}; {len(tried)} declared candidates, chosen privately"
             release = lk.tune(
                 dataset, tried, budget, out=out, rows=chosen.rows, seed=seed, force=force,
@@ -161,6 +163,7 @@ def distill(
                 force=force,
                 non_private=non_private,
                 settings_source=chosen.settings_source,
+                unpaid=chosen.unpaid,
                 progress=report,
             )
     if as_json:

@@ -112,6 +112,9 @@ CASES = [
     _table("dp-kip, table", lk.DPKIP(**FEW | {"per_class": 2}, weigh_classes=True)),
     _images("dp-kip, images", lk.DPKIP(**FEW, corrupted=0.2)),
     _images(
+        "dp-kip, scattering", lk.DPKIP(**FEW, kernel="scattering", ridge=1e-3, optimiser="sgd")
+    ),
+    _images(
         "dp-kip, noise in feature space",
         lk.DPKIP(**FEW, kernel="scattering", mechanism="features", ridge=1e-3),
     ),

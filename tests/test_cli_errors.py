@@ -674,6 +674,11 @@ SETUP: list[Case] = [
     ),
     ("recipe of unknown", lambda d: d.settle('"dp-merf"', '"gan"'), ("'gan'", "dp-merf")),
     (
+        "recipe unpaid",
+        lambda d: d.settle('method = "dp-merf"\n', 'method = "dp-merf"\nunpaid = true\n'),
+        ("recipe.toml", "unpaid", "True"),
+    ),
+    (
         "recipe rows",
         lambda d: d.settle("[settings]", "rows = 0\n[settings]"),
         ("rows > 0", "got 0"),

@@ -36,7 +36,7 @@ from ._support import Support
 PICTURES = 32
 """Products with a derivative that are made at once: more only move memory."""
 WIDE = 512
-"""Rows whose errors go through a derivative's matrix at once."""
+"""Rows, and slots, that a product with a derivative's matrix takes at once."""
 KEPT = 2**29
 """Bytes of derivatives that are kept from the norms to the sum; beyond, they are made again."""
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
@@ -79,10 +79,9 @@ class LowRank(NamedTuple):
         terms = long_u * np.linalg.norm(self.rows, axis=1) + 2 * size * long_u * long_v
         return np.sqrt(square) * (1 + RELATIVE) + ABSOLUTE * (terms + abs(self.trace) * size)
 
-    def halves(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        """What some rows' gradients are made of, (rows, size) each: phi_l - Phi^T v and Phi^T u."""
-        errors = self.rows[rows] - self.v[rows] @ self.phi
-        return errors.astype(np.float32), (self.u[rows] @ self.phi).astype(np.float32)
+    def errors(self, rows: slice) -> np.ndarray:
+        """What the support's features leave of some rows', phi_l - Phi^T v, (rows, size)."""
+        return (self.rows[rows] - self.v[rows] @ self.phi).astype(np.float32)
 
     def total(self, factors: np.ndarray) -> np.ndarray:
         """Sum over rows of factor times gradient, (support, size)."""
@@ -225,28 +224,37 @@ class _Matrices:
         back as a few columns, in float64, since large coefficients may cancel there.
         """
         square, largest = np.zeros(len(low.rows)), np.zeros(len(low.rows))
-        parts = [slice(at, at + WIDE) for at in range(0, len(low.rows), WIDE)]
-        halves = [low.halves(part) for part in parts]
-        long = [[np.linalg.norm(half, axis=1) for half in pair] for pair in halves]
-        errors = [error for error, _ in halves]
+        errors = [low.errors(slice(at, at + WIDE)) for at in range(0, len(low.rows), WIDE)]
+        long_error = np.concatenate([np.linalg.norm(error, axis=1) for error in errors])
+        mixed = ((low.u @ (low.phi @ low.phi.T)) * low.u).sum(axis=1)
+        long_mixed = np.sqrt(np.maximum(mixed, 0.0))
         for j, mask in enumerate(masks):
             derivative = self[j]
-            steep = _steepness(derivative.__rmatmul__, derivative.__matmul__, len(derivative))
-            columns = low.phi @ derivative.T.astype(np.float64)
-            for part, error, (long_error, long_mixed) in zip(parts, errors, long, strict=True):
-                u, v, trace = low.u[part, j], low.v[part, j], low.trace[part]
-                rest = v[:, None] * (low.u[part] @ columns) + np.outer(trace, columns[j])
-                # NumPy's product of float32 is twice as fast as XLA's on CPU.
-                pulled = u[:, None].astype(np.float32) * (error @ derivative.T)
-                pulled -= rest.astype(np.float32)
-                square[part] += ((pulled * mask) ** 2).sum(axis=1)
-                size = abs(u) * long_error + abs(v) * long_mixed
-                largest[part] += (steep * (size + abs(trace) * np.linalg.norm(low.phi[j]))) ** 2
+            for at in range(0, len(derivative), WIDE):
+                some = derivative[at : at + WIDE]
+                columns = low.phi @ some.T.astype(np.float64)
+                for number, error in enumerate(errors):
+                    part = slice(number * WIDE, (number + 1) * WIDE)
+                    u, v, trace = low.u[part, j], low.v[part, j], low.trace[part]
+                    rest = v[:, None] * (low.u[part] @ columns) + np.outer(trace, columns[j])
+                    # NumPy's product of float32 is twice as fast as XLA's on CPU.
+                    pulled = u[:, None].astype(np.float32) * (error @ some.T)
+                    pulled -= rest.astype(np.float32)
+                    pulled *= mask[at : at + WIDE]
+                    square[part] += (pulled**2).sum(axis=1)
+            steep = _steepness(derivative.__rmatmul__, derivative.__matmul__, derivative[:, 0])
+            size = abs(low.u[:, j]) * long_error + abs(low.v[:, j]) * long_mixed
+            largest += (steep * (size + abs(low.trace) * np.linalg.norm(low.phi[j]))) ** 2
         return square, largest
 
     def back(self, cotangents: np.ndarray) -> np.ndarray:
-        each = [self[j].astype(np.float64) @ cotangent for j, cotangent in enumerate(cotangents)]
-        return np.stack(each)
+        found = np.zeros((len(cotangents), self.support.shape[1]))
+        for j, cotangent in enumerate(cotangents):
+            derivative = self[j]
+            for at in range(0, len(derivative), WIDE):
+                part = slice(at, at + WIDE)
+                found[j, part] = derivative[part].astype(np.float64) @ cotangent
+        return found
 
 
 class _Products:
@@ -269,12 +277,13 @@ class _Products:
                 steep = _steepness(
                     lambda x, row=row: _push(self.features, row[None], x[None]),
                     lambda y, row=row: _pull(self.features, row[None], y)[0],
-                    len(row),
+                    row,
                 )
                 for at in range(0, count, PICTURES):
                     part = slice(at, at + PICTURES)
+                    factors = low.errors(part), low.u[part] @ low.phi
                     scalars = low.u[part, j], low.v[part, j], low.trace[part]
-                    given = [_filled(a, PICTURES) for a in (*low.halves(part), *scalars)]
+                    given = [_filled(a, PICTURES) for a in (*factors, *scalars)]
                     found, size = _squares(self.features, row, mask, low.phi[j], *given)
                     square[part] += np.asarray(found)[: count - at]
                     largest[part] += (steep * np.asarray(size)[: count - at]) ** 2
@@ -285,11 +294,11 @@ class _Products:
             return pull_back(self.features, self.support, cotangents)
 
 
-def _steepness(push: Callable[..., Any], pull: Callable[..., Any], slots: int) -> float:
+def _steepness(push: Callable[..., Any], pull: Callable[..., Any], like: np.ndarray) -> float:
     """Twice the largest singular value of a derivative, by a few power iterations."""
-    x = np.sign(np.sin(1.0 + np.arange(slots))).astype(np.float32)
+    x = np.sign(np.sin(1.0 + np.arange(len(like)))).astype(like.dtype)
     for _ in range(3):
-        x = x / max(np.linalg.norm(x), 1e-30)
+        x = x / max(np.linalg.norm(x), like.dtype.type(1e-30))
         x = np.asarray(pull(push(x)))
     return 2 * math.sqrt(np.linalg.norm(x))
 

@@ -53,6 +53,10 @@ class AbstractInquiry(abc.ABC):
     def requests(self, schema: Schema) -> list[Request]:
         """Everything that will be asked, from public knowledge alone."""
 
+    def assumptions(self) -> tuple[str, ...]:
+        """What its guarantee takes for granted beyond what every certificate says."""
+        return ()
+
     def settings(self) -> dict[str, Any]:
         """The fields as plain data."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}

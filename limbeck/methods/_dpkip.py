@@ -32,6 +32,10 @@ from ._kernel import AbstractKernelMethod, View, choice
 from ._source import Distilled
 
 GRADIENT = "gradient"
+LEAST_CLIP = 1e-12
+"""Squares of smaller norms would vanish in float32."""
+MOST_START = 1000.0
+MOST_STEPS = 1_000_000
 MOST_WEIGHT = 20.0
 """A class's loss is never weighted by more than this: its gradients are clipped alike anyway."""
 
@@ -99,8 +103,12 @@ class DPKIP(AbstractKernelMethod):
             learning_rate=self.learning_rate,
             adam_epsilon=self.adam_epsilon,
         )
-        if self.start_spread:
-            positive(start_spread=self.start_spread)
+        if self.clip < LEAST_CLIP:
+            raise LimbeckError(f"Expected clip >= {LEAST_CLIP:g}, got {self.clip:g}.")
+        if not 0 <= self.start_spread <= MOST_START:
+            raise LimbeckError(
+                f"Expected 0 <= start_spread <= {MOST_START:g}, got {self.start_spread:g}."
+            )
         fraction(count_share=self.count_share)
         choice(
             optimiser=(self.optimiser, ("adam", "sgd")),
@@ -112,7 +120,7 @@ class DPKIP(AbstractKernelMethod):
             raise LimbeckError(f"Expected 0 <= corrupted < 1, got {self.corrupted}.")
         if not 0 <= self.batch_rate <= 1:
             raise LimbeckError(f"Expected 0 <= batch_rate <= 1, got {self.batch_rate}.")
-        if self.mechanism == "features" and self.kernel in ("fc-ntk", "conv-ntk"):
+        if self.mechanism == "features" and not self._has_features:
             raise LimbeckError(f"The kernel {self.kernel} has no finite features to add noise to.")
 
     # ---- the plan ---------------------------------------------------------------------------
@@ -136,21 +144,27 @@ class DPKIP(AbstractKernelMethod):
         check_values_declared(self.name, schema)
         size, rate = self.support_size(schema), self.rate(schema)
         self.view(schema)
-        if self.kernel == "conv-ntk":
-            self.function(schema, 0)
-        width = schema.slots
-        if self.kernel not in ("fc-ntk", "conv-ntk"):
-            features = self.features(schema, 0)  # refuses images that it cannot take
-            width = features.size if self.mechanism == "features" else width
-        if self.mechanism == "pixels":
-            width -= round(self.corrupted * width)
+        self.function(schema, 0)  # refuses images that it cannot take
+        width = schema.slots - round(self.corrupted * schema.slots)
+        if not width:
+            raise LimbeckError(
+                f"corrupted = {self.corrupted:g} leaves none of {schema.slots} numbers to learn; "
+                "choose less."
+            )
+        if self.mechanism == "features":
+            width = self.features(schema, 0).size
+        steps = max(1, round(self.epochs / rate))
+        if steps > MOST_STEPS:
+            raise LimbeckError(
+                f"{self.epochs:g} epochs are {steps} steps, more than {MOST_STEPS}; choose fewer."
+            )
         gradient = Charge(
             name=GRADIENT,
             mechanism="gaussian",
             sensitivity=self.clip,
             coordinates=size * width,
             sampling=rate,
-            steps=max(1, round(self.epochs / rate)),
+            steps=steps,
         )
         if not self.weigh_classes:
             return [Request(charge=gradient, share=1.0)]

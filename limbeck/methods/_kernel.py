@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -93,6 +94,14 @@ class AbstractKernelMethod(AbstractMethod):
             if self.network_digest not in ("", found):
                 raise LimbeckError(f"{self.network} is not the network that the settings name.")
             object.__setattr__(self, "network_digest", found)
+
+    def assumptions(self) -> tuple[str, ...]:
+        if not self.network:
+            return ()
+        return (
+            f"The network {Path(self.network).name} (SHA-256 {self.network_digest}) is public: it was "
+            "made without looking at these rows.",
+        )
 
     # ---- what follows from the settings and the schema ----------------------------------------
 
@@ -212,5 +221,5 @@ def _read(path: str) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return dict(file)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise LimbeckError(f"{path} is not a file of arrays (.npz): {error}.") from None

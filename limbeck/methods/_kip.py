@@ -13,7 +13,7 @@ import numpy as np
 import optax
 from jaxtyping import Array
 
-from .._check import LimbeckError, positive
+from .._check import LimbeckError, not_negative, positive
 from .._schema import Schema
 from ..features import centred, features_of, with_ridge
 from ..privacy import Charge, Private
@@ -82,6 +82,7 @@ class KIP(AbstractKernelMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(steps=self.steps, batch=self.batch, learning_rate=self.learning_rate)
+        not_negative(augment=self.augment)
         if self.epochs:
             positive(epochs=self.epochs)
         choice(

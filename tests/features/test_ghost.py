@@ -6,12 +6,14 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from limbeck.features import (
+    EmpiricalNTK,
     FeatureGradients,
     FeatureSpaceGradients,
     FullyConnectedNTK,
@@ -19,6 +21,7 @@ from limbeck.features import (
     Scattering,
     Support,
     TangentGradients,
+    _ghost_features,
     centred,
     features_of,
     gaussian_support,
@@ -107,10 +110,11 @@ def test_tangent_gradients_equal_those_made_one_by_one(
 def test_gradients_through_features_equal_those_made_one_by_one(
     normalisation: str, count: int
 ) -> None:
-    """Few rows go through vjp's, many through the derivative as a matrix."""
+    """Through scattering's own derivative, and through products with that of plain features."""
     settings: dict[str, Any] = {"height": 8, "width": 8, "normalisation": normalisation}
+    features = Scattering(**settings)
     source = FeatureGradients(
-        features=Scattering(**settings),
+        features=features if count > 10 else _Plain(features),
         support=_support(4, 64, corrupted=0.2),
         ridge=1e-3,
         class_weights=_weights(),
@@ -164,6 +168,15 @@ def test_plain_gradients_serve_any_kernel() -> None:
     assert np.allclose(weighted_sum(np.ones(5)), wanted.sum(axis=0), rtol=1e-2, atol=1e-5)
 
 
+class _Plain(eqx.Module):
+    """Features without a derivative of their own."""
+
+    features: Any
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        return self.features(rows)
+
+
 # ---- adversaries -----------------------------------------------------------------------------
 
 SLOTS = 64
@@ -184,32 +197,73 @@ def _scattering(support: Support) -> FeatureGradients:
     )
 
 
-@pytest.mark.parametrize(("make", "count"), [(_tangent, 8), (_tangent, 40), (_scattering, 8)])
+def _network(support: Support) -> FeatureGradients:
+    layers = eqx.nn.MLP(SLOTS, CLASSES, 6, 1, key=jax.random.key(0))
+    network = eqx.nn.Sequential([eqx.nn.Lambda(jnp.ravel), layers])
+    return replace(_scattering(support), features=EmpiricalNTK(network, (8, 8, 1)))
+
+
+SOURCES = [(_tangent, 8), (_tangent, 40), (_scattering, 8), (_network, 8)]
+
+
+@pytest.mark.parametrize(("make", "count"), SOURCES)
 @pytest.mark.parametrize("size", [1.0, 1e4, 1e12])
 @pytest.mark.parametrize("bound", [1e-6, 1.0])
 def test_no_clipped_gradient_is_longer_than_the_bound(
     make: Any, count: int, size: float, bound: float
 ) -> None:
-    """Support equal to data, nearly no ridge, duplicates, huge pixels, flat ones: every one made whole."""
+    source, rows, labels = _adversary(make, count, size)
+    assert 0 < _longest(source, rows, labels, bound) <= bound
+
+
+def test_derivatives_that_are_made_again_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no room to keep them from the norms to the sum."""
+    monkeypatch.setattr(_ghost_features, "KEPT", 0)
+    assert 0 < _longest(*_adversary(_scattering, 8, 1.0), 1e-6) <= 1e-6
+
+
+def _adversary(make: Any, count: int, size: float) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Support equal to data, nearly no ridge, duplicates, huge pixels, flat ones."""
     rows, labels = _rows(count, SLOTS)
     rows[1, :48] = rows[4, 16:] = rows[7] = 0.3  # no wavelet sees these
     rows *= size
     rows[3] = rows[2]
     rows[5] = 0.0
     rows[6] = rows[0] * (1 + 1e-6)
-    support = replace(_support(count, SLOTS), start=rows.copy())
-    source = make(support)
-    free = support.pick(support.start)
+    return make(replace(_support(count, SLOTS), start=rows.copy())), rows, labels
+
+
+def _longest(source: Any, rows: np.ndarray, labels: np.ndarray, bound: float) -> float:
+    """Of all clipped gradients, each made whole."""
+    free = source.support.pick(source.support.start)
     norms, weighted_sum = source.prepare(free, rows, labels)
     longest = 0.0
     for row in np.flatnonzero(np.isfinite(norms)):
-        factors = np.zeros(count)
+        factors = np.zeros(len(rows))
         factors[row] = bound / max(norms[row], bound)
         longest = max(longest, float(np.linalg.norm(weighted_sum(factors))))
-    assert 0 < longest <= bound
+    return longest
 
 
-@pytest.mark.parametrize("make", [_tangent, _scattering])
+@pytest.mark.parametrize("make", [_tangent, _scattering, _network])
+def test_a_row_moves_the_clipped_sum_by_no_more_than_the_clip(make: Any) -> None:
+    """Removed or added, with all other rows there: their factors must not notice."""
+    rows, labels = _rows(12, SLOTS)
+    source = make(_support(4, SLOTS))
+    free = source.support.pick(source.support.start)
+    clip = 1e-4
+
+    def clipped_sum(kept: np.ndarray) -> np.ndarray:
+        norms, weighted_sum = source.prepare(free, rows[kept], labels[kept])
+        return weighted_sum(clip / np.maximum(norms, clip))
+
+    whole = clipped_sum(np.arange(12))
+    for gone in (0, 5, 11):
+        moved = np.linalg.norm(whole - clipped_sum(np.delete(np.arange(12), gone)))
+        assert 0 < moved <= clip * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("make", [_tangent, _scattering, _network])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
 def test_rows_that_are_not_finite_leave_no_trace(make: Any, bad: float) -> None:
     rows, labels = _rows(6, SLOTS)

@@ -169,7 +169,9 @@ def test_tables_come_back_in_their_columns_with_decided_categories() -> None:
         ({"network": "weights.npz"}, "uses no network"),
         ({"kernel": "perceptual", "network": "/nowhere.npz"}, "Cannot read the network"),
         ({"spread": (0.0,)}, "spread"),
-        ({"start_spread": -1.0}, "start_spread > 0"),
+        ({"start_spread": -1.0}, "0 <= start_spread"),
+        ({"start_spread": 1e300}, "start_spread <= 1000"),
+        ({"clip": 1e-40}, "clip >= 1e-12"),
         ({"clip": math.nan}, "clip > 0"),
         ({"ridge": math.inf}, "ridge > 0"),
     ],
@@ -189,6 +191,7 @@ def test_bad_settings_are_refused(settings: dict[str, Any], message: str) -> Non
         ({"epochs": -1.0}, "epochs > 0"),
         ({"start": "zeros"}, "start to be one of"),
         ({"targets": "soft"}, "targets to be one of"),
+        ({"augment": -1}, "augment >= 0"),
     ],
     ids=str,
 )
@@ -225,6 +228,8 @@ def test_oblong_and_odd_images_are_taken_or_refused_by_the_plan(
         ({"kernel": "scattering"}, _oblong(8, 10), "divisible by 4"),
         ({"per_class": 50}, image_schema(), "more than the 100"),
         ({"batch": 101}, image_schema(), "batch of 101 is more"),
+        ({"corrupted": 0.999}, image_schema(), "leaves none of 64 numbers"),
+        ({"epochs": 1e9}, image_schema(), "choose fewer"),
         ({"kernel": "scattering"}, image_schema(size=10), "divisible by 4"),
         ({"kernel": "conv-ntk"}, image_schema(size=7), "cannot be halved"),
         ({"kernel": "e-ntk"}, image_schema(), "12 x 12"),
@@ -279,9 +284,27 @@ def test_a_network_from_a_file_is_recorded(tmp_path: Path) -> None:
     features = method.features(image_schema(size=12), seed=1)
     kept, wanted = network_arrays(features.network), network_arrays(network)
     assert all(np.array_equal(kept[name], wanted[name]) for name in wanted)
+    assert "is public" in method.assumptions()[0] and not lk.KIP().assumptions()
     np.savez(file, other=np.zeros(3))
     with pytest.raises(lk.LimbeckError, match="not the network"):
         lk.KIP.from_settings(settings)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK nothing", np.zeros(3)], ids=["empty", "cut", "npy"])
+def test_a_network_file_that_is_none_is_refused(tmp_path: Path, content: Any) -> None:
+    file = tmp_path / "weights.npz"
+    with file.open("wb") as stream:
+        np.save(stream, content) if isinstance(content, np.ndarray) else stream.write(content)
+    method = lk.DPKIP(**FEW, kernel="e-ntk", network=str(file))
+    with pytest.raises(lk.LimbeckError, match="not a file of arrays"):
+        lk.plan(method, image_schema(size=12), lk.Budget(1.0))
+
+
+def test_dp_kip_runs_with_the_tangent_features_of_a_network() -> None:
+    rows = image_rows(60, size=12)
+    method = lk.DPKIP(**FEW, kernel="e-ntk", ridge=1e-3)
+    release = lk.distill(lk.read(rows, image_schema(size=12)), method, lk.Budget(1.0), seed=0)
+    assert np.isfinite(release.source.slots).all()
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda p: p.name)
@@ -293,6 +316,7 @@ def test_recipes_are_methods(path: Path) -> None:
     for name in variants:
         recipe = Recipe.load(f"{path}#{name}")
         assert recipe.settings_source.endswith(f"({name})")
+        assert bool(recipe.unpaid) == bool(recipe.method.centre)
         if isinstance(recipe.method, lk.DPKIP):
             assert recipe.method.scaling == "published" and recipe.method.adam_epsilon == 1e-8
             assert recipe.method.start_spread == 1.0
