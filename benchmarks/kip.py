@@ -74,7 +74,7 @@ KIP_STEPS = {
     "scattering": {1: 1000, 10: 300},
 }
 """Fewer where a step is dear."""
-SUBSET = 10_000
+SUBSET = 6_000
 """Images, as many of each class, of cells that would take more than two hours with all."""
 
 # ---- speed --------------------------------------------------------------------------------------
@@ -521,7 +521,7 @@ of its own, on the same cores. Other jobs shared the cores: wall times of accura
 
 **Cells with fewer means than the issue's.** `corrupted/` uses FC-NTK on the first 5,000 images (500 of each class):
 scattering at that size takes hours here. `subset/` takes the first {SUBSET:,} images that are as many of each class,
-with the noise that so few need and the preset's epochs, so a sixth of its steps. Cells marked *not run* were not run.
+with the noise that so few need and the preset's epochs, so a tenth of its steps. Cells marked *not run* were not run.
 """
 
 
