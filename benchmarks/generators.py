@@ -80,8 +80,9 @@ def cells() -> Iterator[str]:
         for epsilon in ("1", "10", "0.2", "inf") if method != "full-mmd" else ("inf",):
             for seed in range(3 if epsilon == "1" else 1):
                 yield f"{method}/{data}/{epsilon}/{seed}"
-        if data == "mnist" and method == "dp-hp":
-            yield f"sizes/{method}/{data}/1/0"
+        if (method, data) in (("dp-hp", "mnist"), ("dp-ntk", "fashion-mnist")):
+            for seed in range(3):
+                yield f"sizes/{method}/{data}/1/{seed}"
     for method, data in itertools.product(("dp-merf", "dp-hp", "marginals"), BINNED):
         for epsilon in ("0.3", "0.1"):
             yield f"{method}/{data}/{epsilon}/0"
