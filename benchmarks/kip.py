@@ -13,6 +13,7 @@ rows, with the settings of the cell; nothing was chosen on them.
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import json
 import math
 import os
@@ -394,7 +395,7 @@ def cells() -> dict[str, Callable[[], dict[str, Any]]]:
         add(f"speed/fc-ntk/{size}", speed_of_clipping, size)
     add("speed/fc-ntk/500", speed_of_clipping, 500, reference=False)
     for way in ("pixels", "features"):
-        for size in (10, 100) if way == "features" else (10,):
+        for size in (10, 100):
             add(f"speed/scattering-{way}/{size}", speed_of_scattering, way, size)
     for kernel, name, sizes in (
         ("fc-ntk", "mnist", (1, 10, 50)),
@@ -529,10 +530,29 @@ logistic regression on the true test rows.
 **Speed.** Ratios are of processor time, ours and vmap(grad) in turns in one process; memory is what each adds in a process
 of its own, on the same cores. Other jobs shared the cores: wall times of accuracy cells say little.
 
+**Larger ScatterNet cells** have recipes and were not run; in pixels a step takes time in proportion to the learned images, and
+one of 500 rows with 100 of them takes {of("speed/scattering-pixels/100", "seconds")} s of one core:
+
+{larger_of(results)}
 **Cells with fewer means than the issue's.** `corrupted/` uses FC-NTK on the first 5,000 images (500 of each class):
 scattering at that size takes hours here. `subset/` takes the first {SUBSET:,} images that are as many of each class,
 with the noise that so few need and the preset's epochs, so a tenth of its steps. Cells marked *not run* were not run.
 """
+
+
+def larger_of(results: dict[str, Any]) -> str:
+    """Hours that DP-KIP with scattering would take with more images per class, from seconds per step."""
+    measured = results.get("speed/scattering-pixels/100")
+    lines = ["| recipe | steps | hours, extrapolated | result | paper |", "|---|---|---|---|---|"]
+    for epsilon, name, per in itertools.product((1, 10), ("mnist", "fashion"), (10, 50)):
+        method = _recipe("scattering", name, epsilon, per)
+        steps = round(method.epochs / (method.batch / 60_000))
+        hours = steps * measured["seconds"] * per / 10 / 3600 if measured else math.nan
+        paper = PAPER[f"dp-kip/scattering/{name}/eps{epsilon}"][1 if per == 10 else 2]
+        lines.append(
+            f"| dp-kip-scattering-eps{epsilon}.toml#{name}-{per} | {steps} | {hours:.0f} | *not run* | {paper} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
