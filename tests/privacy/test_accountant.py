@@ -42,6 +42,14 @@ def test_shares_divide_the_squared_mu() -> None:
     assert (rare.noise_multiplier / rich.noise_multiplier) ** 2 == pytest.approx(9.0)
 
 
+def test_an_order_that_does_not_converge_is_left_out_in_silence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sampled = replace(ONE, mechanism="gaussian", sampling=1 / 6, steps=300)
+    found = cost([replace(sampled, noise_multiplier=1.634464)], Budget(10.0))
+    assert 9 < found.rdp < 13 and not caplog.records
+
+
 def test_three_accountants_agree() -> None:
     for epsilon in (0.1, 1.0, 10.0):
         found = cost(calibrate([ONE], [1.0], Budget(epsilon)), Budget(epsilon))
