@@ -41,7 +41,7 @@ def lines(
 ) -> None:
     """Curves over common places, with axes, on a logarithmic scale where wanted."""
     width, height = 720, 440
-    canvas = Image.new("RGB", (width, height), "white")
+    canvas = Image.new("RGB", (width + 180, height), "white")  # names stand beside the curves
     draw = ImageDraw.Draw(canvas)
     every = [v for values in curves.values() for v in values]
     across = _scale(at, logarithmic[0], EDGE + 20, width - 50)
@@ -58,7 +58,7 @@ def lines(
         draw.line(
             [(across(a), down(v)) for a, v in zip(at, values, strict=True)], fill=colour, width=3
         )
-        draw.text((width - 320, 44 + 18 * number), name, fill=colour, font_size=14)
+        draw.text((width, 44 + 18 * number), name, fill=colour, font_size=14)
     canvas.save(path)
 
 
