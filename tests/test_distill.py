@@ -238,7 +238,7 @@ def test_redistilling_changes_free_settings_only(
     assert not (tmp_path / "b").exists()
 
 
-def test_settings_read_off_the_rows_are_not_for_release(tmp_path: Path, ledger: lk.Ledger) -> None:
+def test_settings_read_off_the_rows_are_not_for_release(ledger: lk.Ledger) -> None:
     data = lk.read(table_rows(40), table_schema())
     release = lk.distill(data, METHOD, BUDGET, ledger=ledger, unpaid="a mean of all ages")
     assert not release.certificate["releasable"]
