@@ -7,6 +7,7 @@ Budget(epsilon=1.0, delta=1e-05, adjacency='add-remove')
 
 from importlib.metadata import version as _version
 
+from . import _memory as _memory  # first, before anything starts a thread
 from . import datasets as datasets
 from ._check import (
     BudgetExceeded as BudgetExceeded,
