@@ -132,7 +132,7 @@ class Marginals(AbstractMeasureOnce):
         groups = self._groups(schema, counts, singles, noise)
         marginals = _marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
         # As many soft rows as the measured pairs can tell apart.
-        told = FOR_EACH * size / max(noise[PAIRS], 1e-9)
+        told = FOR_EACH * size / _spread(noise[PAIRS])
         soft = fit_soft_rows(
             marginals,
             soft_rows=round(float(np.clip(told, (self.soft_rows + 1) // 2, self.soft_rows))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,10 +42,17 @@ def _rows(count: int = 4000) -> pd.DataFrame:
     return pd.DataFrame({"a": names[a], "b": names[b], "amount": amount, "label": label * 1})
 
 
-def test_pairs_piles_and_classes_survive(tmp_path: Path) -> None:
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_pairs_piles_and_classes_survive(epsilon: float, tmp_path: Path) -> None:
     true, ledger = _rows(), lk.Ledger(tmp_path / "ledger.sqlite")
-    method = lk.Marginals(soft_rows=200, steps=200)
-    made = lk.distill(lk.read(true, _schema()), method, lk.Budget(1.0), seed=0, ledger=ledger).data
+    made = lk.distill(
+        lk.read(true, _schema()),
+        lk.Marginals(soft_rows=200, steps=200),
+        lk.Budget(epsilon),
+        seed=0,
+        ledger=ledger,
+        non_private=math.isinf(epsilon),
+    ).data
     assert len(made) == 4000
     assert (made["a"] == made["b"]).mean() == pytest.approx(
         (true["a"] == true["b"]).mean(), abs=0.03
