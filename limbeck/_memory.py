@@ -27,5 +27,5 @@ def keep_freed_memory() -> bool:
     return all(understood)
 
 
-if sys.platform.startswith("linux") and Path(sys.argv[0]).stem == COMMAND:
+if sys.platform.startswith("linux") and Path(*sys.argv[:1]).stem == COMMAND:
     keep_freed_memory()
