@@ -16,15 +16,14 @@ COMMAND = "limbeck"
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX, _ARENA_MAX = -1, -2, -4, -8
 
 
-def keep_freed_memory() -> bool:
-    """Ask the C library for it; true if it understood, as glibc does."""
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError, TypeError):
-        return False
+def keep_freed_memory() -> None:
+    """Ask the C library for it; those that do not know the question are left alone."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return
     wanted = {_MMAP_MAX: 0, _TRIM_THRESHOLD: 2**31 - 1, _TOP_PAD: 2**27, _ARENA_MAX: 1}
-    understood = [mallopt(name, value) == 1 for name, value in wanted.items()]
-    return all(understood)
+    for name, value in wanted.items():
+        mallopt(name, value)
 
 
 if sys.platform.startswith("linux") and Path(*sys.argv[:1]).stem == COMMAND:

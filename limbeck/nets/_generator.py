@@ -104,7 +104,7 @@ class ImageGenerator(eqx.Module):
         x = jax.nn.relu(self.norms[0](self.first(x), seen))
         x = jax.nn.relu(self.norms[1](self.second(x), seen))
         x = x.reshape(count, -(-height // 4), -(-width // 4), self.channels[0])
-        # In pieces that fit in a processor's cache; a large batch at once takes twice the time.
+        # In pieces that fit in a processor's cache; a large batch at once takes up to twice the time.
         whole = count // PIECE
         pieces = x[: whole * PIECE].reshape(whole, PIECE, *x.shape[1:])
         made = jax.lax.map(self._enlarged, pieces).reshape(whole * PIECE, math.prod(self.shape))
