@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,6 +17,9 @@ from ._deform import Deformation
 from ._ridge import one_hot
 
 Net = TypeVar("Net", bound=eqx.Module)
+
+PIECE = 64
+"""Images of a step worked on at once: with more, what lies between layers outgrows the cache."""
 
 
 def train(
@@ -52,33 +56,46 @@ def train(
         for number, at in enumerate(range(0, len(images), batch)):
             chosen = order[at : at + batch]
             key = jax.random.fold_in(jax.random.fold_in(start, epoch), number)
-            x, y = jnp.asarray(images[chosen]), jnp.asarray(wanted[chosen])
+            deform_key, net_key = jax.random.split(key)
+            x = jnp.asarray(images[chosen])
+            x = _deformed(deform, x, deform_key) if deform else x
+            slope = _slope(net, x, jnp.asarray(wanted[chosen]), net_key)
             pace = jnp.asarray([rate, momentum, decay], jnp.float32)
-            net, velocity = _step(net, velocity, x, y, pace, deform, key)
+            net, velocity = _update(net, velocity, slope, pace)
         jax.block_until_ready(jax.tree_util.tree_leaves(velocity)[0])
         progress((epoch + 1) / len(rates))
     return net
 
 
 @eqx.filter_jit
-def _step(
-    net: Any,
-    velocity: Any,
-    x: Array,
-    wanted: Array,
-    pace: Array,
-    deform: Deformation | None,
-    key: PRNGKeyArray,
-) -> tuple[Any, Any]:
-    """One update. Called from Python: in XLA's own loops convolutions run on one thread."""
-    deform_key, net_key = jax.random.split(key)
-    if deform is not None:
-        x = deform(x, key=deform_key)
+def _deformed(deform: Deformation, x: Array, key: PRNGKeyArray) -> Array:
+    return deform(x, key=key)
+
+
+def _slope(net: Any, x: Array, wanted: Array, key: PRNGKeyArray) -> Any:
+    """Of the mean loss, piece by piece. Called from Python: in XLA's own loops convolutions run on
+    one thread."""
+    pieces = -(-len(x) // PIECE)
+    cuts = [len(x) * number // pieces for number in range(pieces + 1)]
+    total = jax.tree_util.tree_map(jnp.zeros_like, net)
+    for number, (start, end) in enumerate(itertools.pairwise(cuts)):
+        part, own_key = slice(start, end), jax.random.fold_in(key, number)
+        total = _more(net, total, x[part], wanted[part], jnp.float32(1 / len(x)), own_key)
+    return total
+
+
+@eqx.filter_jit
+def _more(net: Any, so_far: Any, x: Array, wanted: Array, share: Array, key: PRNGKeyArray) -> Any:
+    """What there is so far, and a piece's slope, each image counting by its share."""
 
     def loss(net: Any) -> Array:
-        return -(wanted * jax.nn.log_softmax(net(x, net_key))).sum(axis=1).mean()
+        return -share * (wanted * jax.nn.log_softmax(net(x, key))).sum()
 
-    slope = jax.grad(loss)(net)
+    return jax.tree_util.tree_map(jnp.add, so_far, jax.grad(loss)(net))
+
+
+@eqx.filter_jit
+def _update(net: Any, velocity: Any, slope: Any, pace: Array) -> tuple[Any, Any]:
     rate, momentum, decay = pace
     velocity = jax.tree_util.tree_map(
         lambda v, g, w: momentum * v + g + decay * w, velocity, slope, net

@@ -9,7 +9,7 @@ import pytest
 
 import limbeck as lk
 from limbeck.nets import norm_relu_pool
-from limbeck.scores import ConvNet, Deformation, convnet_accuracy
+from limbeck.scores import ConvNet, Deformation, _train, convnet_accuracy
 
 
 def plain(x: jax.Array, scale: jax.Array, offset: jax.Array) -> jax.Array:
@@ -97,6 +97,19 @@ def test_deformed_training_runs_and_many_images_go_in_batches(monkeypatch) -> No
 def deformed(images: jax.Array, **settings: float) -> jax.Array:
     made = Deformation(**settings)  # type: ignore[arg-type]
     return jax.jit(lambda x, key: made(x, key=key))(images, jax.random.key(0))
+
+
+def test_a_step_in_pieces_is_the_same_step(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    images, wanted = rng.random((11, 8, 8, 1), np.float32), np.eye(3, dtype=np.float32)
+    pace = {"rates": np.full(2, 0.1), "batch": 7, "momentum": 0.9, "seed": 0}
+    found = []
+    for piece in (7, 3, 1):
+        monkeypatch.setattr(_train, "PIECE", piece)
+        net = ConvNet((8, 8, 1), 3, width=4, key=jax.random.key(0))
+        found.append(_train.train(net, images, wanted[np.arange(11) % 3], **pace).head)
+    assert np.allclose(found[0], found[1], atol=1e-6) and np.allclose(found[0], found[2], atol=1e-6)
+    assert not np.allclose(found[0], ConvNet((8, 8, 1), 3, width=4, key=jax.random.key(0)).head)
 
 
 def test_a_deformation_of_nothing_changes_nothing_and_a_shift_moves() -> None:
