@@ -14,7 +14,7 @@ from helpers import TINY_SET, image_rows, image_schema, table_schema
 import limbeck as lk
 from limbeck._evaluate import released_data, soft_labels_of
 from limbeck._learner import learn
-from limbeck.features import RandomConvNets
+from limbeck.features import RandomConvNets, Scattering
 from limbeck.methods._align import Blur, sharpened, spread
 from limbeck.methods._measureonce import PROTOTYPES
 from limbeck.methods._prototypes import (
@@ -25,7 +25,7 @@ from limbeck.methods._prototypes import (
     wiener,
 )
 from limbeck.methods._teacher import ridge_weights, train_teacher
-from limbeck.scores import ridge_predictions
+from limbeck.scores import feature_rows, ridge_accuracy, ridge_predictions
 
 
 def test_the_ridge_predictor_is_the_scored_one() -> None:
@@ -143,6 +143,38 @@ def test_prototypes_are_as_many_as_noise_allows(tmp_path: Path) -> None:
         )
         counts.append(len(made.measurements[PROTOTYPES]) // 3)
     assert counts == [1, 2]
+
+
+def test_pictures_and_classes_of_any_kind(tmp_path: Path) -> None:
+    """Oblong, three channels, seven classes, one of them rare and one empty; 2,000 rows."""
+    names = tuple("abcdefg")
+    columns = (
+        lk.Image(height=8, width=12, channels=3),
+        lk.Category(name="label", values=names, label=True),
+    )
+    schema = lk.Schema(dataset="bands", rows=2000, columns=columns)
+    rng = np.random.default_rng(0)
+    labels = rng.choice(6, 2000, p=[0.6, 0.2, 0.1, 0.06, 0.03, 0.01])
+    images = rng.integers(0, 60, (2000, 8, 12, 3))
+    for row, label in enumerate(labels):  # A bright band where the class has it.
+        images[row, :, 2 * label : 2 * label + 2, label % 3] += 190
+    pictures = images.astype(np.uint8)
+    made = lk.distill(
+        lk.read((pictures, np.array(names)[labels]), schema),
+        lk.MeasureOnce(per_class=3, networks=2, network_width=4, teacher_steps=20, steps=10),
+        lk.Budget(2.0, 1e-4),
+        ledger=lk.Ledger(tmp_path / "ledger.sqlite"),
+        seed=0,
+    )
+    assert made.data.images.shape == (21, 8, 12, 3)
+    assert np.bincount(made.source.labels).tolist() == [3] * 7
+    assert np.isfinite(made.source.slots).all() and np.ptp(made.source.slots) <= 1
+    phi = Scattering(height=8, width=12, channels=3, normalisation="group")
+    known, asked = (
+        feature_rows(phi, slots)
+        for slots in (made.source.slots, (pictures / np.float32(255)).reshape(2000, -1))
+    )
+    assert ridge_accuracy(known, made.source.labels, asked, labels) > 0.9
 
 
 def test_another_size_is_free(tmp_path: Path) -> None:
