@@ -54,7 +54,7 @@ COUNT_SHARE = 0.01
 MEAN_RADIUS, CLASS_RADIUS, LOW_RADIUS, ROW_RADIUS = 0.6, 0.3, 0.2, 0.22
 NETWORK_RADIUS = 0.6
 FEW = 4
-"""Rows per class with which matching the class means counts half."""
+"""Rows per class with which matching the class means counts half; with fewer, far less."""
 PROBES = 1000
 """Deformed prototypes, or random pictures, at which set and teacher are to agree."""
 FARTHER = 2.5
@@ -62,6 +62,17 @@ FARTHER = 2.5
 TOLERANCE = 0.08
 """Noise in a value of a prototype that is put up with, in parts of the range; decides how many."""
 GOALS = ("any", "ridge")
+
+
+def matching(per_class: int) -> float:
+    """How much the random networks' class means count, beside with many rows per class.
+
+    A single row cannot be a class's mean; while it tries, it does not teach what it could.
+
+    >>> [round(matching(rows), 2) for rows in (1, 2, 4, 10, 50)]
+    [0.05, 0.17, 0.5, 0.71, 0.93]
+    """
+    return per_class / (per_class + FEW) * min(1.0, per_class / FEW)
 
 
 class NetworkResiduals(eqx.Module):
@@ -297,14 +308,16 @@ class MeasureOnce(AbstractMeasureOnce):
         if len(probes):
             at_probes = eqx.filter_jit(agree.features)(jnp.asarray(probes, jnp.float32))
             agree = replace(agree, probes=at_probes)
-        # A single row cannot be a class's mean, so it need not try as hard.
-        matching = self.match_weight * self.per_class / (self.per_class + FEW)
         made = align(
             start,
             agree,
             steps=steps,
             learning_rate=rate,
-            weights=(self.align_weight, matching, self.proximity),
+            weights=(
+                self.align_weight,
+                self.match_weight * matching(self.per_class),
+                self.proximity,
+            ),
             blur=Blur(schema, self.smoothness if PROTOTYPES in measurements else 0.0),
             seed=seed,
             progress=lambda done: progress("distilling", done),
