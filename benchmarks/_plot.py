@@ -82,12 +82,24 @@ def trade(
             draw.text((across(value) - 12, bottom + 8), f"{value:.1f}", fill="black", font_size=12)
         for value in {min(b for _, b in points.values()), max(b for _, b in points.values())}:
             draw.text((left + 22, down(value) - 7), f"{value:.1f}", fill="black", font_size=12)
-        for place, (label, (a, b)) in enumerate(sorted(points.items(), key=lambda item: item[1])):
-            at, top = across(a), down(b)
-            draw.ellipse((at - 4, top - 4, at + 4, top + 4), fill=colour)
-            # Neighbours' names go above and below in turn.
-            draw.text((at + 5, top + (5 if place % 2 else -18)), label, fill=colour, font_size=12)
+        places = {label: (across(a), down(b)) for label, (a, b) in points.items()}
+        taken = [(at - 4, top - 4, at + 4, top + 4) for at, top in places.values()]
+        for dot in taken:
+            draw.ellipse(dot, fill=colour)
+        for label, (at, top) in sorted(places.items(), key=lambda item: item[1], reverse=True):
+            # The nearest height at which nothing else stands, with a line to where it belongs.
+            heights = sorted(range(-18, 400, 14), key=lambda down: abs(down + 7))
+            boxes = (draw.textbbox((at + 16, top + h), label, font_size=12) for h in heights)
+            box = next(box for box in boxes if not any(_meet(box, other) for other in taken))
+            taken.append(box)
+            draw.line((at, top, at + 14, (box[1] + box[3]) / 2), fill=colour)
+            draw.text((at + 16, box[1]), label, fill=colour, font_size=12, anchor="lt")
     canvas.save(path)
+
+
+def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two boxes (left, top, right, bottom) overlap."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _scale(values: Sequence[float], logarithmic: bool, start: float, end: float):
