@@ -65,7 +65,7 @@ GOALS = ("any", "ridge")
 
 
 def matching(per_class: int) -> float:
-    """How much the random networks' class means count, beside with many rows per class.
+    """How much the random networks' class means count, as a part of what they count with many rows.
 
     A single row cannot be a class's mean; while it tries, it does not teach what it could.
 
