@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,14 +12,15 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from .._check import positive
 from ..nets import convolution, first_convolution, margins, norm_relu_pool
 
-BLOCKS = 3
+BLOCKS, PLACES = 3, 4
+"""Blocks of a network at least; with larger pictures, until so many places a side are left."""
 FLOOR = 1e-6
 CHUNK = 1 << 21
 """Numbers in a layer's output at once."""
 
 
 class RandomConvNets(eqx.Module):
-    """Last layers of random networks, three times (conv 3x3, instance norm, ReLU, average pool).
+    """Last layers of random networks, each some blocks of conv 3x3, instance norm, ReLU, average pool.
 
     Each network's output is scaled to norm 1, all of them together as well; so two rows' inner
     product is the mean of the networks' cosines.
@@ -37,7 +40,7 @@ class RandomConvNets(eqx.Module):
         self, *, shape: tuple[int, int, int], networks: int, width: int, key: PRNGKeyArray
     ) -> None:
         positive(networks=networks, network_width=width)
-        keys = jax.random.split(key, BLOCKS)
+        keys = jax.random.split(key, _blocks(shape))
         self.first = _uniform(keys[0], (3, 3, shape[2], width), 9 * shape[2])
         self.rest = [_uniform(k, (networks, 3, 3, width, width), 9 * width) for k in keys[1:]]
         self.shape, self.norm_bound = shape, 1.0
@@ -55,7 +58,8 @@ class RandomConvNets(eqx.Module):
     @property
     def size(self) -> int:
         height, width, _ = self.shape
-        places = -(-height // 2**BLOCKS) * -(-width // 2**BLOCKS)
+        halved = 2 ** _blocks(self.shape)
+        places = -(-height // halved) * -(-width // halved)
         return self.networks * self.first.shape[3] * places
 
     def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
@@ -67,7 +71,7 @@ class RandomConvNets(eqx.Module):
     ) -> Float[Array, "some rows part"]:
         """The outputs of some networks, each of norm 1."""
         images = 4 * rows.reshape(-1, *self.shape) - 2
-        padded = jnp.pad(images, ((0, 0), *margins(self.shape, BLOCKS), (0, 0)))
+        padded = jnp.pad(images, ((0, 0), *margins(self.shape, _blocks(self.shape)), (0, 0)))
         x = first_convolution(padded, self.first)
         width = x.shape[3]
         ones, zeros = jnp.ones(width), jnp.zeros(width)
@@ -81,6 +85,14 @@ class RandomConvNets(eqx.Module):
             norm = jnp.sqrt(jnp.maximum((y**2).sum(axis=1, keepdims=True), FLOOR**2))
             outputs.append(y / norm)
         return jnp.stack(outputs)
+
+
+def _blocks(shape: tuple[int, int, int]) -> int:
+    """
+    >>> [_blocks((side, side, 1)) for side in (8, 28, 32, 33, 64, 96)]
+    [3, 3, 3, 4, 4, 5]
+    """
+    return max(BLOCKS, math.ceil(math.log2(max(shape[:2]) / PLACES)))
 
 
 def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,10 +15,12 @@ from scipy.ndimage import affine_transform
 
 from .._schema import Schema
 from ..features import RandomConvNets
+from ._networks import ridge_errors
 from ._prototypes import Prototypes, low_basis, match_histogram
 from ._teacher import ridge_weights
 
-RIDGE = 1e-3
+RIDGE, NETWORK_RIDGE = 1e-3, 0.1
+"""Of regression with the teacher's features, and with a random network's."""
 EVERY_DIRECTION = 0.01
 """Weight of any direction of the features, beside the mean square of the probes along it."""
 FINENESS = 1.5
@@ -65,7 +67,21 @@ class Targets(eqx.Module):
     probes: Float[Array, "probes size"] | None = None
     """Features at which agreement with the teacher counts, beside every direction alike."""
     networks: RandomConvNets | None = None
-    network_means: Float[Array, "classes network_size"] | None = None
+    network_means: Float[Array, "networks classes part"] | None = None
+    network_moments: Float[Array, "networks part part"] | None = None
+    class_shares: Float[Array, " classes"] | None = None
+
+
+class Weights(NamedTuple):
+    """How much each part of the disagreement counts."""
+
+    teacher: float
+    means: float
+    """Of the classes, in random networks."""
+    errors: float
+    """Of regression on random networks' features."""
+    nearness: float
+    """To the start."""
 
 
 def align(
@@ -74,20 +90,21 @@ def align(
     *,
     steps: int,
     learning_rate: float,
-    weights: tuple[float, float, float],
+    weights: Weights,
     blur: Blur,
     seed: int,
     progress: Callable[[float], None],
 ) -> np.ndarray:
     """Rows (classes, per class, slots) in [0, 1] near `start` whose ridge predictor points where the
-    teacher does and whose mean features in random networks are the classes'.
+    teacher does, whose mean features in random networks are the classes', and from which regression
+    on those features learns to tell the measured rows apart.
 
     Args:
         start: Where to begin.
         targets: What to agree with.
         steps: Updates by Adam, its rate falling along a cosine.
         learning_rate: At the start.
-        weights: Of the teacher, of the network means, of staying near the start.
+        weights: Of the parts.
         blur: Applied to every change.
         seed: Of the networks looked at in each step.
         progress: Called with the fraction done.
@@ -117,7 +134,7 @@ def _update(
     rate: Array,
     targets: Targets,
     blur: Blur,
-    weights: tuple[float, float, float],
+    weights: Weights,
 ) -> tuple[Array, Any]:
     def loss(change: Array) -> Array:
         return _disagreement(_bounded(anchor + blur(change)), anchor, targets, weights, chosen)
@@ -132,23 +149,24 @@ def _bounded(rows: Array) -> Array:
 
 
 def _disagreement(
-    rows: Array,
-    anchor: Array,
-    targets: Targets,
-    weights: tuple[float, float, float],
-    chosen: Array,
+    rows: Array, anchor: Array, targets: Targets, weights: Weights, chosen: Array
 ) -> Array:
     classes, each, slots = rows.shape
     flat = rows.reshape(-1, slots)
-    labels = jnp.repeat(jnp.arange(classes), each)
-    found = ridge_weights(targets.features(flat), jax.nn.one_hot(labels, classes), RIDGE)
+    labels = jax.nn.one_hot(jnp.repeat(jnp.arange(classes), each), classes)
+    found = ridge_weights(targets.features(flat), labels, RIDGE)
     loss = (
-        weights[0] * (1 - _cosine(found, targets.teacher, targets.probes))
-        + weights[2] * ((rows - anchor) ** 2).sum(axis=2).mean()
+        weights.teacher * (1 - _cosine(found, targets.teacher, targets.probes))
+        + weights.nearness * ((rows - anchor) ** 2).sum(axis=2).mean()
     )
-    if targets.networks is not None:
-        loss = loss + weights[1] * network_distance(rows, targets, chosen)
-    return loss
+    if targets.networks is None:
+        return loss
+    seen = targets.networks.separate(flat, chosen)
+    return (
+        loss
+        + weights.means * _distance(seen, targets, chosen)
+        + weights.errors * _errors(seen, labels, targets, chosen)
+    )
 
 
 def _cosine(found: Array, wanted: Array, probes: Array | None) -> Array:
@@ -164,15 +182,24 @@ def _cosine(found: Array, wanted: Array, probes: Array | None) -> Array:
     )
 
 
-def network_distance(rows: Array, targets: Targets, chosen: Array) -> Array:
+def _distance(seen: Float[Array, "some rows part"], targets: Targets, chosen: Array) -> Array:
     """Mean squared distance of the rows' class means from the measured ones, in some networks."""
-    assert targets.networks is not None and targets.network_means is not None
-    classes, each, slots = rows.shape
-    parts = targets.networks.separate(rows.reshape(-1, slots), chosen)
-    made = parts.reshape(len(chosen), classes, each, -1).mean(axis=2)
-    count = targets.networks.networks
-    wanted = targets.network_means.reshape(classes, count, -1).swapaxes(0, 1)[chosen]
-    return ((made - wanted * jnp.sqrt(jnp.float32(count))) ** 2).sum(axis=2).mean()
+    assert targets.network_means is not None
+    wanted = targets.network_means[chosen]
+    some, classes, part = wanted.shape
+    made = seen.reshape(some, classes, -1, part).mean(axis=2)
+    return ((made - wanted) ** 2).sum(axis=2).mean()
+
+
+def _errors(
+    seen: Float[Array, "some rows part"], labels: Array, targets: Targets, chosen: Array
+) -> Array:
+    """What ridge regression on the rows gets wrong of the measured ones, mean over some networks."""
+    assert targets.network_means is not None and targets.network_moments is not None
+    learned = jax.vmap(ridge_weights, (0, None, None))(seen, labels, NETWORK_RIDGE)
+    each = jax.vmap(ridge_errors, (0, 0, 0, None))
+    means, moments = targets.network_means[chosen], targets.network_moments[chosen]
+    return each(learned, means, moments, targets.class_shares).mean()
 
 
 def nearest_start(starts: Sequence[np.ndarray], targets: Targets) -> np.ndarray:
@@ -180,8 +207,10 @@ def nearest_start(starts: Sequence[np.ndarray], targets: Targets) -> np.ndarray:
     if targets.networks is None:
         return starts[0]
     every = jnp.arange(targets.networks.networks)
-    measure = eqx.filter_jit(network_distance)
-    found = [float(measure(jnp.asarray(s, jnp.float32), targets, every)) for s in starts]
+    look, found = eqx.filter_jit(targets.networks.separate), []
+    for start in starts:
+        flat = jnp.asarray(start.reshape(-1, start.shape[2]), jnp.float32)
+        found.append(float(_distance(look(flat, every), targets, every)))
     return starts[int(np.argmin(found))]
 
 

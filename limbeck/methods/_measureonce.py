@@ -22,10 +22,21 @@ from .._check import LimbeckError, fraction, not_negative, positive
 from .._schema import Schema
 from ..features import Fourier, RandomConvNets, Scattering, features_of
 from ..privacy import Charge, Private
-from ._align import Blur, Targets, align, nearest_start, probe, random_pictures, sharpened, spread
+from ._align import (
+    Blur,
+    Targets,
+    Weights,
+    align,
+    nearest_start,
+    probe,
+    random_pictures,
+    sharpened,
+    spread,
+)
 from ._base import AbstractMeasureOnce, Product, Progress, Request, check_values_declared
 from ._dpmerf import default_length_scales
 from ._embedding import COUNTS, class_weights
+from ._networks import NetworkResiduals, network_blocks, network_bound, read_networks
 from ._prototypes import (
     BINS,
     Centred,
@@ -47,12 +58,11 @@ MEAN, CLASS_MEANS, CLUSTERS = "mean", "class means", "clusters"
 PROTOTYPES, NETWORKS, TEACHER = "prototypes", "random networks", "teacher"
 ROUNDS = 4
 """Of k-means."""
-PARTS = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.48, NETWORKS: 0.32}
+PARTS = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, NETWORKS: 0.47}
 """How the measurements of pictures divide what the counts and the teacher leave."""
 COUNT_SHARE = 0.01
 # Radii to which rows are clipped, in parts of sqrt(slots): from what pictures of any kind are like.
 MEAN_RADIUS, CLASS_RADIUS, LOW_RADIUS, ROW_RADIUS = 0.6, 0.3, 0.2, 0.22
-NETWORK_RADIUS = 0.6
 FEW = 4
 """Rows per class with which matching the class means counts half; with fewer, far less."""
 PROBES = 1000
@@ -73,33 +83,6 @@ def matching(per_class: int) -> float:
     [0.05, 0.17, 0.5, 0.71, 0.93]
     """
     return per_class / (per_class + FEW) * min(1.0, per_class / FEW)
-
-
-class NetworkResiduals(eqx.Module):
-    """Features of random networks less the class's at its prototypes, clipped; per class."""
-
-    networks: RandomConvNets
-    at_prototypes: Array
-    radius: float = eqx.field(static=True)
-
-    @property
-    def groups(self) -> int:
-        return len(self.at_prototypes)
-
-    @property
-    def size(self) -> int:
-        return self.networks.size
-
-    @property
-    def chunk(self) -> int:
-        return self.networks.chunk
-
-    @property
-    def norm_bound(self) -> float:
-        return self.radius
-
-    def __call__(self, rows: Array, labels: Array) -> tuple[Array, Array]:
-        return self.networks(rows) - self.at_prototypes[labels], labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,8 +108,8 @@ class MeasureOnce(AbstractMeasureOnce):
     )
     fixed_size: ClassVar[bool] = True
     free: ClassVar[frozenset[str]] = frozenset(
-        {"per_class", "steps", "learning_rate", "align_weight", "match_weight", "proximity"}
-        | {"smoothness", "softness"}
+        {"per_class", "steps", "learning_rate", "align_weight", "match_weight", "error_weight"}
+        | {"proximity", "smoothness", "softness"}
     )
 
     per_class: int = 10
@@ -137,7 +120,7 @@ class MeasureOnce(AbstractMeasureOnce):
     """Share of the budget for the teacher; prototypes and network means divide the rest."""
     clusters: int = 50
     """Most prototypes per class; as many are measured as the noise allows."""
-    networks: int = 6
+    networks: int = 4
     """Random networks, for images."""
     network_width: int = 32
     """Filters in each of their layers."""
@@ -152,8 +135,10 @@ class MeasureOnce(AbstractMeasureOnce):
     learning_rate: float = 0.02
     align_weight: float = 2.0
     """Weight of agreement with the teacher."""
-    match_weight: float = 112.0
+    match_weight: float = 56.0
     """Weight of agreement with the random networks' class means, for many rows per class."""
+    error_weight: float = 10.0
+    """Weight of what regression on random networks' features gets wrong."""
     proximity: float = 0.003
     """Weight of staying near the prototypes."""
     smoothness: float = 0.5
@@ -168,7 +153,8 @@ class MeasureOnce(AbstractMeasureOnce):
         positive(teacher_steps=self.teacher_steps, teacher_rate=self.teacher_rate)
         positive(steps=self.steps, learning_rate=self.learning_rate)
         not_negative(align_weight=self.align_weight, match_weight=self.match_weight)
-        not_negative(proximity=self.proximity, smoothness=self.smoothness)
+        not_negative(error_weight=self.error_weight, proximity=self.proximity)
+        not_negative(smoothness=self.smoothness)
         not_negative(softness=self.softness)
         if self.goal not in GOALS:
             raise LimbeckError(f"Expected a goal of {' or '.join(GOALS)}, got '{self.goal}'.")
@@ -203,7 +189,8 @@ class MeasureOnce(AbstractMeasureOnce):
             asked[PROTOTYPES] = (prototype_bound(ROW_RADIUS * root), groups * (slots + 1 + BINS))
         if NETWORKS in parts:
             networks = self._networks(schema, 0)
-            asked[NETWORKS] = (NETWORK_RADIUS, classes * networks.size)
+            coordinates = sum(a * b for a, b in network_blocks(networks, classes))
+            asked[NETWORKS] = (network_bound(networks), coordinates)
         left = 1 - COUNT_SHARE - self._teacher_share(schema)
         shares = {COUNTS: COUNT_SHARE} | {
             name: left * part / sum(parts.values()) for name, part in parts.items()
@@ -224,9 +211,9 @@ class MeasureOnce(AbstractMeasureOnce):
         if NETWORKS in self._parts(schema):
             networks = self._networks(schema, seed)
             base = self._at_prototypes(schema, found, noise, networks)
-            found[NETWORKS] = private.grouped_sum(
-                NETWORKS, NetworkResiduals(networks, base, NETWORK_RADIUS)
-            )
+            residuals = NetworkResiduals(networks, base)
+            sums = private.outer_blocks(NETWORKS, residuals, by_label=False)
+            found[NETWORKS] = sums.astype(np.float32)
         features = self._features(schema, seed)
         classes = len(schema.classes)
         gradient = private.linear_gradients(TEACHER, features, softmax_residual, outputs=classes)
@@ -288,10 +275,17 @@ class MeasureOnce(AbstractMeasureOnce):
         rng = np.random.default_rng(seed)
         if NETWORKS in measurements:
             networks = self._networks(schema, seed)
-            counts = np.maximum(measurements[COUNTS], 1.0)[:, None]
-            base = self._at_prototypes(schema, measurements, noise, networks)
-            means = base + measurements[NETWORKS] / counts
-            agree = replace(agree, networks=networks, network_means=jnp.asarray(means, jnp.float32))
+            base = np.asarray(self._at_prototypes(schema, measurements, noise, networks))
+            counts, sums = measurements[COUNTS], measurements[NETWORKS]
+            seen = read_networks(networks, base, sums, counts, noise[NETWORKS])
+            means, moments, shares = (jnp.asarray(part, jnp.float32) for part in seen)
+            agree = replace(
+                agree,
+                networks=networks,
+                network_means=means,
+                network_moments=moments,
+                class_shares=shares,
+            )
         rate, steps = self.learning_rate, self.steps
         if PROTOTYPES in measurements:
             plain = self._prototypes(schema, measurements, noise)
@@ -313,10 +307,11 @@ class MeasureOnce(AbstractMeasureOnce):
             agree,
             steps=steps,
             learning_rate=rate,
-            weights=(
-                self.align_weight,
-                self.match_weight * matching(self.per_class),
-                self.proximity,
+            weights=Weights(
+                teacher=self.align_weight,
+                means=self.match_weight * matching(self.per_class),
+                errors=self.error_weight,
+                nearness=self.proximity,
             ),
             blur=Blur(schema, self.smoothness if PROTOTYPES in measurements else 0.0),
             seed=seed,

@@ -32,7 +32,14 @@ from ._discrete import discrete_laplace
 from ._job import Job, JobPart
 from ._noise import Noise
 from ._outer import UNIT, OuterBlocks, OuterSum
-from ._questions import BlockFactors, Factors, FeatureMap, GroupedFeatures, RowGradients
+from ._questions import (
+    BlockFactors,
+    Factors,
+    FeatureMap,
+    GroupedFeatures,
+    LabelledFactors,
+    RowGradients,
+)
 from ._sampling import PoissonBatches
 from ._sum import GridSum, clip_rows
 from ._teachers import Ensemble, Shards, Teacher
@@ -130,27 +137,29 @@ class Private:
 
         return self._answer(name, charge, grid, measure)
 
-    def outer_blocks(self, name: str, factors: BlockFactors) -> np.ndarray:
-        """Noisy sum of features made of several outer products, per class: (classes, size).
+    def outer_blocks(
+        self, name: str, factors: BlockFactors | LabelledFactors, *, by_label: bool = True
+    ) -> np.ndarray:
+        """Noisy sum of features made of several outer products, per class: (classes, size). Or, if not
+        by label, one sum (1, size) of factors that may look at a row's label.
 
         Privacy:
             As `sum`; the norm that is clipped is that of all blocks together.
         """
-        groups, blocks = len(self.schema.classes), factors.blocks
+        groups, blocks = len(self.schema.classes) if by_label else 1, factors.blocks
         charge = self._charge_for(name, groups * sum(a * b for a, b in blocks), "discrete gaussian")
         bound = charge.sensitivity / self._factor
         grid = OuterBlocks(bound=bound, noise=charge.noise, groups=groups, blocks=blocks)
         size = chunk_rows(sum(a + b for a, b in blocks), self.schema.slots)
+        piece = min(getattr(factors, "chunk", size), size)
 
         def measure() -> np.ndarray:
             total = grid.zero()
-            for chunk in self._chunks(name, size):
-                slots = _padded(self.schema.expand(chunk.cells), size)
-                pairs = [
-                    (np.asarray(a)[: len(chunk)], np.asarray(b)[: len(chunk)])
-                    for a, b in _evaluate(factors, slots)
-                ]
-                grid.add(total, *grid.round(pairs), chunk.labels)
+            for chunk in self._chunks(name, size // piece * piece):
+                labels = chunk.labels if by_label else np.minimum(chunk.labels, 0)
+                seen = (chunk.cells,) if by_label else (chunk.cells, chunk.labels)
+                pairs = self._in_pieces(factors, piece, *seen)
+                grid.add(total, *grid.round(pairs), labels)
             return total
 
         return self._answer(name, charge, grid, measure)
@@ -555,6 +564,17 @@ class Private:
         for number, chunk in enumerate(rows.chunks(size)):
             yield chunk
             self._progress(name, min(1.0, (number + 1) * size / len(rows)))
+
+    def _in_pieces(self, features: Any, size: int, cells: np.ndarray, *more: np.ndarray) -> Any:
+        """Features of some rows, so many at a time: more is accumulated at once than fits in a cache."""
+        made = []
+        for start in range(0, len(cells), size):
+            part = slice(start, start + size)
+            arrays = (self.schema.expand(cells[part]), *(array[part] for array in more))
+            count = len(arrays[0])
+            found = _evaluate(features, *(_padded(array, size) for array in arrays))
+            made.append(jax.tree_util.tree_map(lambda f, n=count: np.asarray(f)[:n], found))
+        return jax.tree_util.tree_map(lambda *parts: np.concatenate(parts), *made)
 
     def _outer_sum(self, charge: Charge, groups: int, left: int, right: int) -> OuterSum:
         bound = charge.sensitivity / self._factor

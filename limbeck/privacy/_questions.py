@@ -67,6 +67,19 @@ class BlockFactors(Protocol):
         """Slots (rows, slots) to factors (rows, left) and (rows, right) of each block."""
 
 
+class LabelledFactors(Protocol):
+    """As `BlockFactors`, of rows and their labels."""
+
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]: ...
+
+    @property
+    def norm_bound(self) -> float: ...
+
+    def __call__(self, rows: Any, labels: Any) -> tuple[tuple[Any, Any], ...]:
+        """Slots and label codes to factors (rows, left) and (rows, right) of each block."""
+
+
 class RowGradients(Protocol):
     """Gradients of many rows at once, known by their norms and their weighted sums alone.
 

@@ -37,6 +37,17 @@ class Blocks:
         return (30 * rows[:, :3], rows[:, 2:4]), (1 + rows[:, :1], odd)
 
 
+class LabelledBlocks:
+    """Blocks that know the label, in one sum, worked on a few rows at a time."""
+
+    blocks, norm_bound, chunk = Blocks.blocks, BOUND, 7
+
+    def __call__(
+        self, rows: jax.Array, labels: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], ...]:
+        return tuple((left, right * (1 + labels[:, None])) for left, right in Blocks()(rows))
+
+
 class Clusters:
     groups, size, norm_bound = 5, 4, BOUND
 
@@ -58,6 +69,11 @@ def _blocks(data: lk.Dataset, **kind: object) -> np.ndarray:
     return ask(data, charge, **kind).outer_blocks("blocks", Blocks())
 
 
+def _labelled(data: lk.Dataset, **kind: object) -> np.ndarray:
+    charge = Charge(name="blocks", sensitivity=BOUND, coordinates=10)
+    return ask(data, charge, **kind).outer_blocks("blocks", LabelledBlocks(), by_label=False)
+
+
 def _clusters(data: lk.Dataset, **kind: object) -> np.ndarray:
     charge = Charge(name="clusters", sensitivity=BOUND, coordinates=20)
     return ask(data, charge, **kind).grouped_sum("clusters", Clusters())
@@ -77,7 +93,7 @@ def _features() -> Fourier:
     return Fourier(slots=slots, size=8, length_scales=(1.0,), key=jax.random.key(0))
 
 
-@pytest.mark.parametrize("question", [_pairs, _blocks, _clusters, _head])
+@pytest.mark.parametrize("question", [_pairs, _blocks, _labelled, _clusters, _head])
 def test_no_neighbour_moves_an_answer_beyond_its_sensitivity(question: object) -> None:
     schema, rows = table_schema(), table_rows(25, seed=3)
     rows.loc[0, "income"] = 1e12
@@ -116,6 +132,12 @@ def test_without_noise_they_are_the_plain_sums() -> None:
     each = clipped(np.concatenate([np.asarray(b, np.float64) for b in both], axis=1))
     wanted = np.stack([each[rows.labels == c].sum(axis=0) for c in range(3)])
     assert np.allclose(_blocks(data, epsilon=float("inf")), wanted, atol=2e-3)
+
+    labelled = LabelledBlocks()(slots, jnp.asarray(rows.labels))
+    both = [(a[:, :, None] * b[:, None, :]).reshape(len(slots), -1) for a, b in labelled]
+    each = clipped(np.concatenate([np.asarray(b, np.float64) for b in both], axis=1))
+    wanted = each[rows.labels >= 0].sum(axis=0)
+    assert np.allclose(_labelled(data, epsilon=float("inf")), wanted, atol=2e-3)
 
     phi, group = Clusters()(slots, jnp.asarray(rows.labels))
     each = clipped(np.asarray(phi, np.float64))

@@ -1,0 +1,87 @@
+"""Random networks' means and moments: what the noisy sums say, and what can be told from them."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from limbeck.features import RandomConvNets
+from limbeck.methods._networks import (
+    NetworkResiduals,
+    network_bound,
+    positive_part,
+    read_networks,
+    ridge_errors,
+)
+from limbeck.methods._teacher import ridge_weights
+
+NETWORKS = RandomConvNets(shape=(8, 8, 1), networks=3, width=4, key=jax.random.key(0))
+CLASSES = 3
+
+
+def _rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    labels = np.arange(count) % CLASSES
+    pictures = rng.random((CLASSES, 64))[labels] + 0.3 * rng.standard_normal((count, 64))
+    return np.clip(pictures, 0, 1).astype(np.float32), labels
+
+
+def _sums(rows: np.ndarray, labels: np.ndarray, base: np.ndarray) -> np.ndarray:
+    pairs = NetworkResiduals(NETWORKS, jnp.asarray(base))(jnp.asarray(rows), jnp.asarray(labels))
+    return np.concatenate([np.asarray(a.T @ b, np.float64).ravel() for a, b in pairs])
+
+
+def test_exact_sums_give_exact_means_and_moments() -> None:
+    rows, labels = _rows()
+    base = np.random.default_rng(1).random((CLASSES, NETWORKS.size)).astype(np.float32) / 5
+    counts = np.bincount(labels).astype(float)
+    found = read_networks(NETWORKS, base, _sums(rows, labels, base), counts, 0.0)
+    seen = np.asarray(NETWORKS.separate(jnp.asarray(rows), jnp.arange(3)), np.float64)
+    for network, features in enumerate(seen):
+        means = [features[labels == c].mean(axis=0) for c in range(CLASSES)]
+        assert np.allclose(found.means[network], means, atol=1e-5)
+        moments = features.T @ features / len(rows)
+        assert np.allclose(found.moments[network], moments, atol=1e-5)
+
+
+def test_errors_are_known_without_the_rows() -> None:
+    rows, labels = _rows()
+    seen = np.asarray(NETWORKS.separate(jnp.asarray(rows), jnp.arange(1))[0], np.float64)
+    few, wanted = seen[:6], np.eye(CLASSES)[labels] - 1 / CLASSES
+    weights = np.asarray(
+        ridge_weights(jnp.asarray(few), jax.nn.one_hot(labels[:6], CLASSES), 0.1), np.float64
+    )
+    squared = ((seen @ weights - wanted) ** 2).sum(axis=1).mean()
+    means = np.stack([seen[labels == c].mean(axis=0) for c in range(CLASSES)])
+    shares = np.bincount(labels) / len(labels)
+    told = ridge_errors(
+        *(jnp.asarray(a) for a in (weights, means, seen.T @ seen / len(seen), shares))
+    )
+    constant = (wanted**2).sum(axis=1).mean()
+    assert np.isclose(float(told) + constant, squared, atol=1e-5)
+
+
+def test_a_residual_of_the_expected_norm_fills_the_bound() -> None:
+    """Spread evenly over the networks: half of it moments, half of it the class."""
+    base = jnp.zeros((CLASSES, NETWORKS.size))
+    row = jnp.full((1, 64), 0.3) + 0.1 * jnp.arange(64) / 64
+    pairs = NetworkResiduals(NETWORKS, base)(row, jnp.array([1]))
+    square = sum(float((a**2).sum() * (b**2).sum()) for a, b in pairs)
+    # Features have norm 1, twice the expected residual: moments grow by its square.
+    half = network_bound(NETWORKS) ** 2 / 2
+    assert np.isclose(square, half * 2**4 + half * 2**2, rtol=1e-4)
+
+
+def test_denoised_moments_are_nearer_and_never_negative() -> None:
+    rng = np.random.default_rng(0)
+    size, noise = 40, 0.02
+    strong = rng.standard_normal((3, size))
+    truth = strong.T @ strong / size + 0.01 * np.eye(size)
+    noisy = truth + noise * rng.standard_normal(truth.shape)
+    found = positive_part(noisy, noise)
+    both = (noisy + noisy.T) / 2
+    assert np.linalg.norm(found - truth) < 0.6 * np.linalg.norm(both - truth)
+    assert np.linalg.eigvalsh(found).min() > 0
+    assert np.isclose(np.trace(found), np.trace(noisy))
+    assert np.allclose(positive_part(truth, 0.0), truth)
