@@ -2,8 +2,8 @@
 
 For features of finite size, kernel ridge regression on a small set is a linear predictor. So the
 predictor is learned privately once (a linear teacher), together with what makes pictures look like
-pictures (prototypes: means of clusters) and what a fresh convolutional network sees in them
-(class means of random networks' features). The set is then chosen to agree with all three.
+pictures (prototypes: means of clusters) and what fresh convolutional networks see in them (class
+means and moments of random networks' features). The set is then chosen to agree with all three.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ def matching(per_class: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOnce(AbstractMeasureOnce):
-    """Private teacher, prototypes and random-network means; the set is optimised for free.
+    """Private teacher, prototypes and random-network moments; the set is optimised for free.
 
     Privacy:
         Measures class counts (sensitivity 1), sums of clipped rows and of their clipped residuals
-        per class and per cluster, sums of clipped network features per class, and gradients of a
-        linear head over all rows, each clipped, under add/remove of one row, with discrete
-        Gaussian noise calibrated jointly. Every row enters one class and one cluster. Later
+        per class and per cluster, sums of network features per class and of their products, clipped
+        together, and gradients of a linear head over all rows, each clipped, under add/remove of
+        one row, with discrete Gaussian noise calibrated jointly. Every row enters one class and one cluster. Later
         questions depend on earlier answers, which Gaussian composition allows. Events: Gaussians.
 
     >>> MeasureOnce(goal="ridge").requests(Schema.load("mnist.toml"))  # doctest: +SKIP
@@ -101,7 +101,7 @@ class MeasureOnce(AbstractMeasureOnce):
 
     name: ClassVar[str] = "measure-once"
     papers: ClassVar[tuple[str, ...]] = (
-        "limbeck's own method: private linear teacher, prototypes and random-network means, followed "
+        "limbeck's own method: private linear teacher, prototypes and random-network moments, followed "
         "by free distillation (docs/measure-once.md).",
         "M. Vinaroz, M. Park. Differentially Private Kernel Inducing Points using features from "
         "ScatterNets (DP-KIP-ScatterNet) for Privacy Preserving Data Distillation. TMLR 2024.",
@@ -117,7 +117,7 @@ class MeasureOnce(AbstractMeasureOnce):
     goal: str = "any"
     """"any" learner, or "ridge": the whole budget on the teacher, for kernel ridge regression only."""
     teacher_share: float = 0.45
-    """Share of the budget for the teacher; prototypes and network means divide the rest."""
+    """Share of the budget for the teacher; prototypes and networks divide the rest."""
     clusters: int = 50
     """Most prototypes per class; as many are measured as the noise allows."""
     networks: int = 4
