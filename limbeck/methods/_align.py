@@ -15,7 +15,7 @@ from scipy.ndimage import affine_transform
 
 from .._schema import Schema
 from ..features import RandomConvNets
-from ._networks import ridge_errors
+from ._networks import Seen, ridge_errors
 from ._prototypes import Prototypes, low_basis, match_histogram
 from ._teacher import ridge_weights
 
@@ -67,9 +67,8 @@ class Targets(eqx.Module):
     probes: Float[Array, "probes size"] | None = None
     """Features at which agreement with the teacher counts, beside every direction alike."""
     networks: RandomConvNets | None = None
-    network_means: Float[Array, "networks classes part"] | None = None
-    network_moments: Float[Array, "networks part part"] | None = None
-    class_shares: Float[Array, " classes"] | None = None
+    seen: Seen | None = None
+    """By the networks."""
 
 
 class Weights(NamedTuple):
@@ -159,13 +158,14 @@ def _disagreement(
         weights.teacher * (1 - _cosine(found, targets.teacher, targets.probes))
         + weights.nearness * ((rows - anchor) ** 2).sum(axis=2).mean()
     )
-    if targets.networks is None:
+    if targets.networks is None or targets.seen is None:
         return loss
-    seen = targets.networks.separate(flat, chosen)
+    made = targets.networks.separate(flat, chosen)
+    wanted = Seen(targets.seen.means[chosen], targets.seen.moments[chosen], targets.seen.shares)
     return (
         loss
-        + weights.means * _distance(seen, targets, chosen)
-        + weights.errors * _errors(seen, labels, targets, chosen)
+        + weights.means * _distance(made, wanted.means)
+        + weights.errors * _errors(made, labels, wanted)
     )
 
 
@@ -182,35 +182,31 @@ def _cosine(found: Array, wanted: Array, probes: Array | None) -> Array:
     )
 
 
-def _distance(seen: Float[Array, "some rows part"], targets: Targets, chosen: Array) -> Array:
-    """Mean squared distance of the rows' class means from the measured ones, in some networks."""
-    assert targets.network_means is not None
-    wanted = targets.network_means[chosen]
-    some, classes, part = wanted.shape
-    made = seen.reshape(some, classes, -1, part).mean(axis=2)
-    return ((made - wanted) ** 2).sum(axis=2).mean()
-
-
-def _errors(
-    seen: Float[Array, "some rows part"], labels: Array, targets: Targets, chosen: Array
+def _distance(
+    made: Float[Array, "networks rows part"], wanted: Float[Array, "networks classes part"]
 ) -> Array:
-    """What ridge regression on the rows gets wrong of the measured ones, mean over some networks."""
-    assert targets.network_means is not None and targets.network_moments is not None
-    learned = jax.vmap(ridge_weights, (0, None, None))(seen, labels, NETWORK_RIDGE)
+    """Mean squared distance of the rows' class means from the measured ones."""
+    networks, classes, part = wanted.shape
+    means = made.reshape(networks, classes, -1, part).mean(axis=2)
+    return ((means - wanted) ** 2).sum(axis=2).mean()
+
+
+def _errors(made: Float[Array, "networks rows part"], labels: Array, wanted: Seen) -> Array:
+    """What ridge regression on the rows gets wrong of the measured ones, mean over the networks."""
+    learned = jax.vmap(ridge_weights, (0, None, None))(made, labels, NETWORK_RIDGE)
     each = jax.vmap(ridge_errors, (0, 0, 0, None))
-    means, moments = targets.network_means[chosen], targets.network_moments[chosen]
-    return each(learned, means, moments, targets.class_shares).mean()
+    return each(learned, *wanted).mean()
 
 
 def nearest_start(starts: Sequence[np.ndarray], targets: Targets) -> np.ndarray:
     """Of several sets the one whose network means are nearest to the measured ones."""
-    if targets.networks is None:
+    if targets.networks is None or targets.seen is None:
         return starts[0]
     every = jnp.arange(targets.networks.networks)
     look, found = eqx.filter_jit(targets.networks.separate), []
     for start in starts:
         flat = jnp.asarray(start.reshape(-1, start.shape[2]), jnp.float32)
-        found.append(float(_distance(look(flat, every), targets, every)))
+        found.append(float(_distance(look(flat, every), targets.seen.means)))
     return starts[int(np.argmin(found))]
 
 

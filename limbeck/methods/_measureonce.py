@@ -278,14 +278,7 @@ class MeasureOnce(AbstractMeasureOnce):
             base = np.asarray(self._at_prototypes(schema, measurements, noise, networks))
             counts, sums = measurements[COUNTS], measurements[NETWORKS]
             seen = read_networks(networks, base, sums, counts, noise[NETWORKS])
-            means, moments, shares = (jnp.asarray(part, jnp.float32) for part in seen)
-            agree = replace(
-                agree,
-                networks=networks,
-                network_means=means,
-                network_moments=moments,
-                class_shares=shares,
-            )
+            agree = replace(agree, networks=networks, seen=seen)
         rate, steps = self.learning_rate, self.steps
         if PROTOTYPES in measurements:
             plain = self._prototypes(schema, measurements, noise)

@@ -65,12 +65,12 @@ def network_bound(networks: RandomConvNets) -> float:
 class Seen(NamedTuple):
     """What the noisy sums say about the features of the rows, each network's of norm 1."""
 
-    means: np.ndarray
-    """Of the classes: (networks, classes, part)."""
-    moments: np.ndarray
-    """Mean products of two features over all rows: (networks, part, part)."""
-    shares: np.ndarray
-    """Of the classes among the rows, (classes,)."""
+    means: Float[Array, "networks classes part"]
+    """Of the classes."""
+    moments: Float[Array, "networks part part"]
+    """Mean products of two features over all rows."""
+    shares: Float[Array, " classes"]
+    """Of the classes among the rows."""
 
 
 def read_networks(
@@ -101,7 +101,8 @@ def read_networks(
     within = np.stack([positive_part(unit * part, unit * noise) for part in products])
     # E[f f'] of f = base + residual, from what is known about the residuals.
     crossed = np.einsum("c,ncp,ncq->npq", shares, base, base / 2 + shift)
-    return Seen(base + shift, within + crossed + crossed.swapaxes(1, 2), shares)
+    found = (base + shift, within + crossed + crossed.swapaxes(1, 2), shares)
+    return Seen(*(jnp.asarray(part, jnp.float32) for part in found))
 
 
 def positive_part(matrix: np.ndarray, noise: float) -> np.ndarray:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from helpers import image_schema
 
 from limbeck.features import RandomConvNets
+from limbeck.methods._align import NETWORK_RIDGE, Blur, Targets, Weights, align
 from limbeck.methods._networks import (
     NetworkResiduals,
     network_bound,
@@ -27,8 +29,10 @@ def _rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(pictures, 0, 1).astype(np.float32), labels
 
 
-def _sums(rows: np.ndarray, labels: np.ndarray, base: np.ndarray) -> np.ndarray:
-    pairs = NetworkResiduals(NETWORKS, jnp.asarray(base))(jnp.asarray(rows), jnp.asarray(labels))
+def _sums(
+    rows: np.ndarray, labels: np.ndarray, base: np.ndarray, networks: RandomConvNets = NETWORKS
+) -> np.ndarray:
+    pairs = NetworkResiduals(networks, jnp.asarray(base))(jnp.asarray(rows), jnp.asarray(labels))
     return np.concatenate([np.asarray(a.T @ b, np.float64).ravel() for a, b in pairs])
 
 
@@ -85,3 +89,34 @@ def test_denoised_moments_are_nearer_and_never_negative() -> None:
     assert np.linalg.eigvalsh(found).min() > 0
     assert np.isclose(np.trace(found), np.trace(noisy))
     assert np.allclose(positive_part(truth, 0.0), truth)
+
+
+def test_a_set_learns_to_tell_the_rows_apart_without_seeing_them() -> None:
+    rows, labels = _rows()
+    wide = RandomConvNets(shape=(8, 8, 1), networks=2, width=32, key=jax.random.key(1))
+    base, counts = np.zeros((CLASSES, wide.size), np.float32), np.bincount(labels).astype(float)
+    seen = read_networks(wide, base, _sums(rows, labels, base, wide), counts, 0.0)
+    targets = Targets(
+        features=lambda x: x, teacher=jnp.ones((64, CLASSES)), networks=wide, seen=seen
+    )
+    start = 0.5 + 0.1 * np.random.default_rng(2).standard_normal((CLASSES, 2, 64))
+
+    def errors(pictures: np.ndarray) -> float:
+        support = wide.separate(jnp.asarray(pictures.reshape(-1, 64), jnp.float32), jnp.arange(1))
+        wanted = jax.nn.one_hot(jnp.repeat(jnp.arange(CLASSES), 2), CLASSES)
+        weights = ridge_weights(support[0], wanted, NETWORK_RIDGE)
+        real = wide.separate(jnp.asarray(rows), jnp.arange(1))[0]
+        return float(((real @ weights - (np.eye(CLASSES)[labels] - 1 / CLASSES)) ** 2).sum() / 60)
+
+    made = align(
+        start,
+        targets,
+        steps=60,
+        learning_rate=0.05,
+        weights=Weights(teacher=0.0, means=0.0, errors=1.0, nearness=0.0),
+        blur=Blur(image_schema(8), 0.0),
+        seed=0,
+        progress=lambda done: None,
+    )
+    nothing = 1 - 1 / CLASSES  # the error of a predictor that always says zero
+    assert nothing - errors(made) > 4 * (nothing - errors(start)) > 0
