@@ -11,8 +11,8 @@ remedies were chosen on training images again, the second's on ones that the mea
 per class at epsilon 1 was mended that way, too. That goal `any` fell short with one per class was noticed here as well (ConvNet and kernel ridge
 71.9 and 75.8 on Fashion-MNIST at epsilon 10, 25.7 and 37.7 on CIFAR-10); how little the networks' means weigh there was then chosen on training images of all three
 sets that the measurements had seen, at epsilon 10. The weight of errors, the number of networks and their share of the budget were chosen on training
-images of Fashion-MNIST that the measurements had seen, by ConvNets of 32 filters; that these overstate the gain was noticed here (Fashion-MNIST at epsilon 1),
-and that there is one confirmed on training images by ConvNets of 128. Resumable: finished cells are kept in measureonce.json.
+images of Fashion-MNIST that the measurements had seen, by ConvNets of 32 filters. That these overstate the gain was noticed here (Fashion-MNIST at epsilon 1,
+MNIST); whether to keep errors at all was then decided on training images, by ConvNets of 128 (docs/state.md). Resumable: finished cells are kept in measureonce.json.
 
 Usage: LIMBECK_DATA=... python benchmarks/measureonce.py [PATTERN ...]
 runs the missing cells whose names contain one of the patterns, such as `any/mnist/1/`; without a
@@ -130,7 +130,7 @@ class Bench:
                 seed=seed,
                 ledger=lk.Ledger(WORK / f"{source.name}.sqlite"),
                 settings_source="defaults: free settings and the teacher's rate tried on held-back training images of "
-                "MNIST, Fashion-MNIST and CIFAR-10; radii and shares taken over from trials on MNIST and Fashion-MNIST; uncharged: benchmark only",
+                "MNIST, Fashion-MNIST and CIFAR-10; radii and shares taken over from trials on MNIST and Fashion-MNIST, the networks' number and share tried on training images of Fashion-MNIST; uncharged: benchmark only",
             )
         given = lk.Release.load(source)
         if change == "prototypes=0":

@@ -93,8 +93,9 @@ class MeasureOnce(AbstractMeasureOnce):
         Measures class counts (sensitivity 1), sums of clipped rows and of their clipped residuals
         per class and per cluster, sums of network features per class and of their products, clipped
         together, and gradients of a linear head over all rows, each clipped, under add/remove of
-        one row, with discrete Gaussian noise calibrated jointly. Every row enters one class and one cluster. Later
-        questions depend on earlier answers, which Gaussian composition allows. Events: Gaussians.
+        one row, with discrete Gaussian noise calibrated jointly. Every row enters one class and one
+        cluster. Later questions depend on earlier answers, which Gaussian composition allows.
+        Events: Gaussians.
 
     >>> MeasureOnce(goal="ridge").requests(Schema.load("mnist.toml"))  # doctest: +SKIP
     """

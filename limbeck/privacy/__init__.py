@@ -41,6 +41,7 @@ from ._questions import BlockFactors as BlockFactors
 from ._questions import Factors as Factors
 from ._questions import FeatureMap as FeatureMap
 from ._questions import GroupedFeatures as GroupedFeatures
+from ._questions import LabelledFactors as LabelledFactors
 from ._questions import RowGradients as RowGradients
 from ._stopping import STOPPING as STOPPING
 from ._stopping import calibrate_stopping as calibrate_stopping
