@@ -17,7 +17,7 @@ _CONTENTS = {
     "generator.npz": "the generator, with its settings in `generator.json`: draws further rows for free",
     "softrows.npz": "soft rows, from which further rows are drawn for free, with `softrows.json`",
     "distilled.npz": "the exact numbers (`slots`, encoded rows), `labels` (codes) and, where a method "
-    "makes them, labels learned for its kernel (`targets`) or `soft` ones: train on these",
+    "makes them, labels learned for its kernel (`targets`) or `soft` ones for networks: train on these",
 }
 _ALWAYS = {
     "schema.toml": "the columns with their declared bounds and values",

@@ -33,9 +33,9 @@ class Linear(eqx.Module):
         return jax.nn.softmax(rows @ self.weights[:-1] + self.weights[-1], axis=1)
 
 
-def learn(released: Dataset, soft: np.ndarray | None = None) -> tuple[Linear, str]:
+def learn(released: Dataset) -> tuple[Linear, str]:
     """A classifier of released rows, and its name: kernel ridge regression with scattering features
-    for images (on soft labels, if there are some), logistic regression for the rest. No real row is seen."""
+    for images, logistic regression for the rest. No real row is seen."""
     held, schema = released._encoded(), released.schema  # released: nothing private about them
     kept = np.flatnonzero(held.labels >= 0)
     labels, classes = np.asarray(held.labels[kept]), len(schema.classes)
@@ -43,8 +43,7 @@ def learn(released: Dataset, soft: np.ndarray | None = None) -> tuple[Linear, st
     if phi is not None:
         at = np.random.default_rng(0).permutation(len(kept))[:RIDGE_ROWS]
         slots = schema.expand(held.cells[kept[at]])
-        taught = labels[at] if soft is None else soft[kept[at]]
-        weights = ridge_weights(slots, taught, features=phi, classes=classes)
+        weights = ridge_weights(slots, labels[at], features=phi, classes=classes)
         return Linear(jnp.asarray(weights, jnp.float32), phi), "kernel ridge, scattering features"
     weights = logistic_weights(schema.expand(held.cells[kept]), labels, classes)
     return Linear(jnp.asarray(weights, jnp.float32)), "logistic regression"

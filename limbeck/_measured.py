@@ -21,7 +21,7 @@ from jaxtyping import Array
 from ._certificate import make_certificate, recompute
 from ._check import DataError, LimbeckError, ReleaseError, positive
 from ._data import Dataset
-from ._evaluate import certificate_digest, released_data, soft_labels_of
+from ._evaluate import certificate_digest, released_data
 from ._learner import learn
 from ._paid import Progress, paid_run
 from ._plan import plan
@@ -221,7 +221,7 @@ def measure_scores(
         )
     if not budget.private:
         raise LimbeckError("Scores without noise are what `limbeck evaluate` gives anyway.")
-    predictor, name = learn(released_data(release), soft_labels_of(release))
+    predictor, name = learn(released_data(release))
     inquiry = ScoreCounts(release=certificate_digest(release.certificate), classifier=name)
     planned = plan(inquiry, test.schema, budget)
     with paid_run(planned, test, ledger=ledger, seed=seed, law=law, progress=progress) as paid:

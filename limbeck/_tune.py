@@ -22,7 +22,7 @@ from ._certificate import make_certificate
 from ._check import LimbeckError, fraction
 from ._data import Dataset
 from ._distill import release_size
-from ._evaluate import released_data, soft_labels_of
+from ._evaluate import released_data
 from ._learner import Linear, learn
 from ._paid import PaidRun, Progress, paid_run
 from ._plan import CHOICE, Plan, plan, plan_stopping
@@ -262,7 +262,7 @@ def _tried(paid: PaidRun, method: AbstractMethod, product: Product, rows: int | 
     count = rows or release_size(product, schema)
     data = draw(schema, product.source, count, seed=paid.noise.public_seed("rows"))
     bare = Release(schema=schema, certificate={}, data=data, source=product.source)
-    learned, name = learn(released_data(bare), soft_labels_of(bare))
+    learned, name = learn(released_data(bare))
     return Try(method, product, data, learned, name)
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from scipy.ndimage import affine_transform
 
 from .._schema import Schema
-from ..features import RandomConvNets
+from ..features import RandomConvNets, features_of
 from ._networks import Seen, ridge_errors
 from ._prototypes import Prototypes, low_basis, match_histogram
 from ._teacher import ridge_weights
@@ -210,6 +210,14 @@ def nearest_start(starts: Sequence[np.ndarray], targets: Targets) -> np.ndarray:
     return starts[int(np.argmin(found))]
 
 
+def known(prototypes: Prototypes, targets: Targets) -> float:
+    """Share of the classes' rows whose prototypes the teacher puts into the right class."""
+    rows, sizes, _ = prototypes
+    phi = features_of(targets.features, rows.reshape(-1, rows.shape[2]).astype(np.float32))
+    said = (phi @ np.asarray(targets.teacher)).argmax(axis=1).reshape(sizes.shape)
+    return float(((said == np.arange(len(sizes))[:, None]) * sizes).sum() / sizes.sum())
+
+
 def spread(
     schema: Schema, prototypes: Prototypes, per_class: int, rng: np.random.Generator
 ) -> np.ndarray:
@@ -219,10 +227,17 @@ def spread(
     chosen = [
         _merged(schema, own, size, per_class)
         if per_class < len(own)
-        else _repeated(schema, own, size, per_class, rng)
+        else _repeated(schema, own[np.argsort(-size)], per_class, rng)
         for own, size in zip(rows, sizes, strict=True)
     ]
     return np.stack(chosen)
+
+
+def repeated(
+    schema: Schema, rows: np.ndarray, per_class: int, rng: np.random.Generator
+) -> np.ndarray:
+    """More rows of each class, (classes, per_class, slots): again and again, copies a little deformed."""
+    return np.stack([_repeated(schema, own, per_class, rng) for own in rows])
 
 
 def probe(
@@ -276,12 +291,8 @@ def _merged(schema: Schema, rows: np.ndarray, sizes: np.ndarray, count: int) -> 
     return np.where(whole > 0, found, rows[picked])
 
 
-def _repeated(
-    schema: Schema, rows: np.ndarray, sizes: np.ndarray, count: int, rng: np.random.Generator
-) -> np.ndarray:
-    """More rows: the largest prototypes first, again and again, each copy a little deformed."""
-    order = np.resize(np.argsort(-sizes), count)
-    found = rows[order].copy()
+def _repeated(schema: Schema, rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    found = rows[np.resize(np.arange(len(rows)), count)].copy()
     for i in range(len(rows), count):
         found[i] = _deformed(schema, found[i], rng)
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import equinox as eqx
@@ -27,9 +28,11 @@ from ._align import (
     Targets,
     Weights,
     align,
+    known,
     nearest_start,
     probe,
     random_pictures,
+    repeated,
     sharpened,
     spread,
 )
@@ -64,9 +67,16 @@ COUNT_SHARE = 0.01
 # Radii to which rows are clipped, in parts of sqrt(slots): from what pictures of any kind are like.
 MEAN_RADIUS, CLASS_RADIUS, LOW_RADIUS, ROW_RADIUS = 0.6, 0.3, 0.2, 0.22
 FEW = 4
-"""Rows per class with which matching the class means counts half; with fewer, far less."""
+"""Rows per class with which class means and soft labels count half; with fewer, far less."""
 PROBES = 1000
 """Deformed prototypes, or random pictures, at which set and teacher are to agree."""
+ENOUGH = 8
+"""Rows per class, if there are not more prototypes, that follow what the networks saw. Where twice as many
+are wanted they would follow its noise as well: the others are deformed copies."""
+COPY_STEPS = 30
+"""Updates of a set with copies, at half the rate: it only follows the teacher."""
+TRUST = 0.7
+"""Share of the prototypes whose class the teacher must know for its doubts to be taught as soft labels."""
 FARTHER = 2.5
 """From noise there is so much farther to go than from prototypes."""
 TOLERANCE = 0.08
@@ -74,12 +84,14 @@ TOLERANCE = 0.08
 GOALS = ("any", "ridge")
 
 
-def matching(per_class: int) -> float:
-    """How much the random networks' class means count, as a part of what they count with many rows.
+def plenty(per_class: int) -> float:
+    """How much the random networks' class means count, and how soft labels are, as a part of what they
+    are with many rows.
 
-    A single row cannot be a class's mean; while it tries, it does not teach what it could.
+    A single row cannot be a class's mean; while it tries, it does not teach what it could. Nor should
+    it teach other classes.
 
-    >>> [round(matching(rows), 2) for rows in (1, 2, 4, 10, 50)]
+    >>> [round(plenty(rows), 2) for rows in (1, 2, 4, 10, 50)]
     [0.05, 0.17, 0.5, 0.71, 0.93]
     """
     return per_class / (per_class + FEW) * min(1.0, per_class / FEW)
@@ -144,8 +156,9 @@ class MeasureOnce(AbstractMeasureOnce):
     """Weight of staying near the prototypes."""
     smoothness: float = 0.5
     """Pixels over which a change of an image is blurred; 0: none."""
-    softness: float = 0.0
-    """Part of a label that goes to the other classes, as the teacher says; 0: hard labels."""
+    softness: float = 0.25
+    """Part of a soft label that goes to the other classes, as the teacher says, for many rows per class;
+    0: hard labels only, as where the teacher knows little."""
 
     def __post_init__(self) -> None:
         fraction(teacher_share=self.teacher_share)
@@ -280,43 +293,54 @@ class MeasureOnce(AbstractMeasureOnce):
             counts, sums = measurements[COUNTS], measurements[NETWORKS]
             seen = read_networks(networks, base, sums, counts, noise[NETWORKS])
             agree = replace(agree, networks=networks, seen=seen)
-        rate, steps = self.learning_rate, self.steps
+        rate, steps, each = self.learning_rate, self.steps, self.per_class
         if PROTOTYPES in measurements:
             plain = self._prototypes(schema, measurements, noise)
-            starts = [spread(schema, p, self.per_class, rng) for p in (plain, sharpened(plain))]
+            enough = max(ENOUGH, plain.rows.shape[1])
+            if agree.networks and each >= 2 * enough:
+                each = enough
+            starts = [spread(schema, p, each, rng) for p in (plain, sharpened(plain))]
             start = nearest_start(starts, agree)
             probes = probe(schema, sharpened(plain), PROBES, rng)
         else:
-            shape = (classes, self.per_class, schema.slots)
+            shape = (classes, each, schema.slots)
             start = np.clip(0.5 + 0.25 * rng.standard_normal(shape), 0, 1)
             # Few rows have much to say each: they go there in more and smaller steps.
-            slower = max(1, FEW // self.per_class)
+            slower = max(1, FEW // each)
             rate, steps = rate * max(1.0, FARTHER / slower), steps * slower
             probes = random_pictures(schema, PROBES, rng) if schema.image else np.zeros((0, 0))
         if len(probes):
             at_probes = eqx.filter_jit(agree.features)(jnp.asarray(probes, jnp.float32))
             agree = replace(agree, probes=at_probes)
-        made = align(
+        weights = Weights(
+            teacher=self.align_weight,
+            means=self.match_weight * plenty(each),
+            errors=self.error_weight,
+            nearness=self.proximity,
+        )
+        blur = Blur(schema, self.smoothness if PROTOTYPES in measurements else 0.0)
+        move = partial(align, weights=weights, blur=blur, seed=seed)
+        made = move(
             start,
             agree,
             steps=steps,
             learning_rate=rate,
-            weights=Weights(
-                teacher=self.align_weight,
-                means=self.match_weight * matching(self.per_class),
-                errors=self.error_weight,
-                nearness=self.proximity,
-            ),
-            blur=Blur(schema, self.smoothness if PROTOTYPES in measurements else 0.0),
-            seed=seed,
             progress=lambda done: progress("distilling", done),
         )
+        if each < self.per_class:
+            made = move(
+                repeated(schema, made, self.per_class, rng),
+                replace(agree, networks=None, seen=None),
+                steps=min(COPY_STEPS, steps),
+                learning_rate=rate / 2,
+                progress=lambda done: progress("copying", done),
+            )
         labels = np.repeat(np.arange(classes), self.per_class)
         slots = made.reshape(len(labels), -1).astype(np.float32)
         soft = None
-        if self.softness:
+        if self.softness and PROTOTYPES in measurements and known(sharpened(plain), agree) >= TRUST:
             said = features_of(agree.features, slots) @ measurements[TEACHER]
-            soft = soft_labels(said, labels, self.softness)
+            soft = soft_labels(said, labels, self.softness * plenty(self.per_class))
         return Product(
             source=Distilled(slots=slots, labels=labels, soft=soft),
             rows=len(labels),

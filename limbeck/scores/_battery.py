@@ -42,7 +42,8 @@ class Task:
     codes: np.ndarray
     """Class codes, -1 for none."""
     soft: np.ndarray | None = None
-    """Soft labels (rows, classes), where there are some."""
+    """Soft labels (rows, classes), where there are some: networks are taught these. Kernel regression is
+    taught codes, since that is what distilled images are aligned with."""
 
     @classmethod
     def of(cls, data: Dataset, soft: np.ndarray | None = None) -> Task:
@@ -55,15 +56,6 @@ class Task:
     def take(self, places: np.ndarray) -> Task:
         soft = None if self.soft is None else self.soft[places]
         return Task(self.schema, self.cells[places], self.codes[places], soft)
-
-    @property
-    def taught(self) -> np.ndarray:
-        """What a learner that takes soft labels is taught."""
-        return self.codes if self.soft is None else self.soft
-
-    @property
-    def note(self) -> str:
-        return "" if self.soft is None else "soft labels"
 
     def labelled(self) -> Task:
         return self.take(np.flatnonzero(self.codes >= 0))
@@ -87,7 +79,7 @@ def battery(
     Args:
         released: The rows to judge.
         test: Real rows.
-        soft: The released rows' soft labels (rows, classes), for kernel regression and ConvNets.
+        soft: The released rows' soft labels (rows, classes), for ConvNets.
         train: Real training rows. With them every trained score is repeated on as many real rows.
         full: Images: also ConvNets and four classifiers. Tables: twelve classifiers, not four.
         seeds: Repetitions of scores that draw at random.
@@ -129,9 +121,9 @@ def _image_scores(
     image = ours.schema.image
     assert image is not None
     classes = len(ours.schema.classes)
-    x, y = ours.slots(), ours.taught
+    x, y = ours.slots(), ours.codes
     x_test, y_test = test.slots(), test.codes
-    some, note = np.arange(len(x)), ours.note
+    some, note = np.arange(len(x)), ""
     if len(x) > RIDGE_ROWS:
         some = np.random.default_rng(0).permutation(len(x))[:RIDGE_ROWS]
         note = f"learnt from {RIDGE_ROWS} random rows"
@@ -158,11 +150,12 @@ def _convnets(ours: Task, test: Task, of: str, seeds: int, progress: Progress) -
     shape = ours.schema.image.shape
     x, x_test = ours.slots().reshape(-1, *shape), test.slots().reshape(-1, *shape)
     epochs = max(1, EPOCHS * EPOCH_ROWS // max(len(x), EPOCH_ROWS))
+    taught, kind = (ours.codes, "") if ours.soft is None else (ours.soft, "soft labels")
     values = []
     for seed in range(seeds):
         values.append(
             convnet_accuracy(
-                x, ours.taught, x_test, test.codes, len(ours.schema.classes), seed=seed,
+                x, taught, x_test, test.codes, len(ours.schema.classes), seed=seed,
                 epochs=epochs, progress=lambda done, seed=seed: progress(  # type: ignore[misc]
                     "ConvNet", (seed + done) / seeds
                 ),
@@ -173,7 +166,7 @@ def _convnets(ours: Task, test: Task, of: str, seeds: int, progress: Progress) -
         figure="accuracy",
         values=tuple(values),
         of=of,
-        note=", ".join(filter(None, (f"{epochs} epochs", ours.note))),
+        note=", ".join(filter(None, (f"{epochs} epochs", kind))),
     )
 
 

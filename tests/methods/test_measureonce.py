@@ -12,11 +12,10 @@ import pytest
 from helpers import TINY_SET, image_rows, image_schema, table_schema
 
 import limbeck as lk
-from limbeck._evaluate import released_data, soft_labels_of
-from limbeck._learner import learn
+from limbeck._evaluate import soft_labels_of
 from limbeck.features import RandomConvNets, Scattering
 from limbeck.methods._align import Blur, sharpened, spread
-from limbeck.methods._measureonce import PROTOTYPES
+from limbeck.methods._measureonce import ENOUGH, PROTOTYPES, plenty
 from limbeck.methods._prototypes import (
     Prototypes,
     low_basis,
@@ -193,30 +192,77 @@ def test_another_size_is_free(tmp_path: Path) -> None:
             lk.redistil(made, settings)
 
 
-def test_soft_labels_are_free_and_as_soft_as_wanted(tmp_path: Path) -> None:
-    data = lk.read(image_rows(300), image_schema())
+def banded_rows(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """A bright band where the class has it: easy for a teacher to know."""
+    images, labels = image_rows(count)[0], np.arange(count) % 3
+    images[np.arange(count), 2 * labels] = 255
+    return images, labels
+
+
+def test_soft_labels_are_free_and_as_soft_as_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("limbeck.scores._battery.EPOCHS", 60)
+    data = lk.read(banded_rows(300), image_schema())
     book = lk.Ledger(tmp_path / "ledger.sqlite")
-    method = lk.MeasureOnce(**TINY_SET)
+    method = lk.MeasureOnce(**TINY_SET | {"teacher_steps": 30}, softness=0.0)
     hard = lk.distill(
         data, method, lk.Budget(float("inf")), non_private=True, out=tmp_path / "a", ledger=book
     )
-    assert soft_labels_of(hard) is None
+    assert soft_labels_of(hard) is None and lk.MeasureOnce().softness > 0
     made = lk.redistil(lk.Release.load(tmp_path / "a"), {"softness": 0.3}, out=tmp_path / "b")
     soft = soft_labels_of(lk.Release.load(tmp_path / "b"))
     assert soft is not None and np.array_equal(soft, made.source.soft)
     assert np.array_equal(made.source.slots, hard.source.slots)
-    own = soft[np.arange(len(soft)), made.source.labels]
-    assert np.allclose(soft.sum(axis=1), 1, atol=1e-5) and abs(own.mean() - 0.7) < 1e-3
+    own, each = soft[np.arange(len(soft)), made.source.labels], len(soft) // 3
+    assert (
+        np.allclose(soft.sum(axis=1), 1, atol=1e-5)
+        and abs(own.mean() - 1 + 0.3 * plenty(each)) < 1e-3
+    )
     assert (soft.argmax(axis=1) == made.source.labels).all()
-    # They are what learners are taught: with wrong ones, these learn wrong things.
+    # Networks are taught them, and learn wrong things from wrong ones; kernel regression is not.
     wrong = replace(made.source, soft=np.eye(3, dtype=np.float32)[(made.source.labels + 1) % 3])
     known = lk.read((made.data.images, made.data.labels), made.schema)
-    right, misled = (lk.evaluate(r, known).scores[0] for r in (made, replace(made, source=wrong)))
-    assert right.values == (1.0,) and misled.values == (0.0,) and right.note == "soft labels"
-    paid = [learn(released_data(made), labels)[0].weights for labels in (soft, None)]
-    assert not np.allclose(*paid)
+    right, misled = (
+        {s.name: s for s in lk.evaluate(r, known, full=True, seeds=1).scores}
+        for r in (made, replace(made, source=wrong))
+    )
+    assert right["ConvNet"].values == (1.0,) and misled["ConvNet"].values == (0.0,)
+    assert "soft labels" in right["ConvNet"].note
+    assert right["kernel ridge, FC-NTK"] == misled["kernel ridge, FC-NTK"]
     with pytest.raises(lk.LimbeckError, match="^Expected softness < 0.6667"):
         lk.redistil(made, {"softness": 0.7})
+
+
+def test_of_many_rows_some_are_copies_of_the_others(tmp_path: Path) -> None:
+    made = lk.distill(
+        lk.read(image_rows(300), image_schema()),
+        lk.MeasureOnce(**TINY_SET),
+        lk.Budget(1.0),
+        ledger=lk.Ledger(tmp_path / "ledger.sqlite"),
+    )
+    phases = set()
+    many = lk.redistil(
+        made, {"per_class": 2 * ENOUGH}, progress=lambda phase, done: phases.add(phase)
+    )
+    assert phases == {"distilling", "copying"}
+    rows = many.source.slots.reshape(3, 2, ENOUGH, -1)
+    apart = np.abs(rows[:, 1] - rows[:, 0]).mean()
+    assert 0 < apart < np.abs(rows[:, 1] - np.roll(rows[:, 0], 1, axis=0)).mean()
+
+
+@pytest.mark.parametrize(("goal", "epsilon"), [("ridge", 1.0), ("any", 0.01)])
+def test_labels_stay_hard_for_ridge_regression_and_by_a_teacher_that_knows_nothing(
+    goal: str, epsilon: float, tmp_path: Path
+) -> None:
+    made = lk.distill(
+        lk.read(banded_rows(300), image_schema()),
+        lk.MeasureOnce(**TINY_SET | {"teacher_steps": 30}, goal=goal),
+        lk.Budget(epsilon),
+        ledger=lk.Ledger(tmp_path / "ledger.sqlite"),
+        seed=0,
+    )
+    assert soft_labels_of(made) is None
 
 
 def test_what_cannot_be_is_said_before_anything_is_spent() -> None:
