@@ -522,13 +522,17 @@ def test_bounds_and_values_are_estimated_within_the_budget() -> None:
     names = [c.name for c in planned.charges]
     assert names[:4] == [f"bounds of income/{i}" for i in range(3)] + ["values of town"]
     assert planned.cost.threshold > 0 and planned.cost.epsilon == pytest.approx(1.0)
-    settled = Private(lk.read(rows, schema), planned.charges, planned.budget, Noise()).estimate()
-    income, town = settled.columns[1], settled.columns[2]
-    low, high = np.quantile(rows["income"], [0.005, 0.995])
-    assert abs(income.min - low) < 150 and abs(income.max - high) < 150
+    data, budget = lk.read(rows, schema), planned.budget
+    settled = Private(data, planned.charges, budget, Noise.from_seed(0)).estimate()
+    town = settled.columns[2]
     assert set(town.values) <= {"north", "south", "east", "?", "(other)"}
     assert "(other)" in town.values and len(town.values) == 4
     assert not settled.estimated
+    low, high = np.quantile(rows["income"], [0.005, 0.995])
+    for seed in range(100):  # noise in a few hundred bins: now and then it looks like rows far out
+        private = Private(data, planned.charges, budget, Noise.from_seed(seed))
+        bottom, top = private.bounds("bounds of income", schema.columns[1])  # type: ignore[arg-type]
+        assert abs(bottom - low) < 150 and abs(top - high) < 150
 
 
 def test_a_value_of_one_row_is_hardly_ever_published() -> None:
