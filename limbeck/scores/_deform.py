@@ -12,9 +12,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 @dataclass(frozen=True, kw_only=True)
 class Deformation:
-    """Each picture is shifted, or scaled, or rotated: one of the three, drawn anew each time.
+    """Each picture is shifted, or scaled, or rotated, or partly covered: one of them, drawn anew each time.
 
-    What comes in from outside is zero, the mean of standardised pictures.
+    What comes in from outside, and what covers, is zero: the mean of standardised pictures.
     """
 
     shift: int = 4
@@ -25,13 +25,15 @@ class Deformation:
     """At most so many degrees."""
     flip: bool = False
     """Mirror half of the pictures, left to right."""
+    cover: float = 0.0
+    """Side of the square that covers a part, in parts of the picture's; 0: none is covered."""
 
     def __call__(
         self, images: Float[Array, "images height width channels"], *, key: PRNGKeyArray
     ) -> Float[Array, "images height width channels"]:
         kind_key, shift_key, scale_key, turn_key, flip_key = jax.random.split(key, 5)
         count, height, width = images.shape[:3]
-        kind = jax.random.randint(kind_key, (count,), 0, 3)
+        kind = jax.random.randint(kind_key, (count,), 0, 4 if self.cover else 3)
         moved = jax.random.randint(shift_key, (count, 2), -self.shift, self.shift + 1)
         moved = jnp.where((kind == 0)[:, None], moved, 0).astype(images.dtype)
         factors = jax.random.uniform(scale_key, (count, 2), images.dtype, -self.scale, self.scale)
@@ -42,6 +44,9 @@ class Deformation:
         if self.flip:
             mirrored = jax.random.bernoulli(flip_key, shape=(count, 1, 1, 1))
             images = jnp.where(mirrored, images[:, :, ::-1], images)
+        if self.cover:
+            hidden = self._covered(jax.random.fold_in(key, 0), count, height, width)
+            images = jnp.where(hidden & (kind == 3)[:, None, None, None], 0, images)
         # For every pixel of the new picture, where in the old one it comes from.
         y = jnp.arange(height, dtype=images.dtype)[:, None] - (height - 1) / 2
         x = jnp.arange(width, dtype=images.dtype)[None, :] - (width - 1) / 2
@@ -49,6 +54,13 @@ class Deformation:
         down = (cosine * y - sine * x) / factors[:, :1, None] - moved[:, :1, None]
         right = (sine * y + cosine * x) / factors[:, 1:, None] - moved[:, 1:, None]
         return jax.vmap(_sample)(images, down + (height - 1) / 2, right + (width - 1) / 2)
+
+    def _covered(self, key: PRNGKeyArray, count: int, height: int, width: int) -> Array:
+        """Which pixels lie in a square around a random one, (count, height, width, 1)."""
+        middles = jax.random.uniform(key, (count, 2)) * jnp.asarray([height, width])
+        down = jnp.abs(jnp.arange(height) + 0.5 - middles[:, :1]) < self.cover * height / 2
+        right = jnp.abs(jnp.arange(width) + 0.5 - middles[:, 1:]) < self.cover * width / 2
+        return (down[:, :, None] & right[:, None, :])[..., None]
 
 
 def _sample(image: Array, down: Array, right: Array) -> Array:
