@@ -135,6 +135,16 @@ def test_a_rotation_turns_about_the_middle() -> None:
     assert float(turned[:, 4, 0, 0].max()) > 0.5
 
 
+def test_a_covered_part_is_a_square_and_one_picture_in_four_has_one() -> None:
+    images = jnp.ones((400, 8, 12, 3))
+    covered = np.asarray(deformed(images, shift=0, scale=0.0, rotation=0.0, cover=0.5)) == 0
+    some = covered.any(axis=(1, 2, 3))
+    assert 0.18 < some.mean() < 0.32
+    sides = covered[some].any(axis=(2, 3)).sum(axis=1), covered[some].any(axis=(1, 3)).sum(axis=1)
+    assert (covered[some].sum(axis=(1, 2, 3)) == 3 * sides[0] * sides[1]).all()
+    assert sides[0].max() == 4 and sides[1].max() == 6
+
+
 def test_mistakes_are_named() -> None:
     images, labels = bars(4, 0)
     with pytest.raises(lk.LimbeckError, match="one target per image"):
