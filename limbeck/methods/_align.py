@@ -292,6 +292,7 @@ def _merged(schema: Schema, rows: np.ndarray, sizes: np.ndarray, count: int) -> 
 
 
 def _repeated(schema: Schema, rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """The rows as they are, then deformed copies of them, `count` in all."""
     found = rows[np.resize(np.arange(len(rows)), count)].copy()
     for i in range(len(rows), count):
         found[i] = _deformed(schema, found[i], rng)

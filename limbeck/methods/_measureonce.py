@@ -76,7 +76,7 @@ are wanted they would follow its noise as well: the others are deformed copies."
 COPY_STEPS = 30
 """Updates of a set with copies, at half the rate: it only follows the teacher."""
 TRUST = 0.7
-"""Share of the prototypes whose class the teacher must know for its doubts to be taught as soft labels."""
+"""Share of the prototypes, by size, whose class the teacher must know for its doubts to be taught as soft labels."""
 FARTHER = 2.5
 """From noise there is so much farther to go than from prototypes."""
 TOLERANCE = 0.08
@@ -157,8 +157,8 @@ class MeasureOnce(AbstractMeasureOnce):
     smoothness: float = 0.5
     """Pixels over which a change of an image is blurred; 0: none."""
     softness: float = 0.25
-    """Part of a soft label that goes to the other classes, as the teacher says, for many rows per class;
-    0: hard labels only, as where the teacher knows little."""
+    """Part of a soft label that goes to the other classes, as the teacher says, for many images per class;
+    0: hard labels only, as for tables, for goal "ridge" and where the teacher knows little."""
 
     def __post_init__(self) -> None:
         fraction(teacher_share=self.teacher_share)
@@ -294,14 +294,17 @@ class MeasureOnce(AbstractMeasureOnce):
             seen = read_networks(networks, base, sums, counts, noise[NETWORKS])
             agree = replace(agree, networks=networks, seen=seen)
         rate, steps, each = self.learning_rate, self.steps, self.per_class
+        trusted = False
         if PROTOTYPES in measurements:
             plain = self._prototypes(schema, measurements, noise)
             enough = max(ENOUGH, plain.rows.shape[1])
             if agree.networks and each >= 2 * enough:
                 each = enough
-            starts = [spread(schema, p, each, rng) for p in (plain, sharpened(plain))]
+            sharp = sharpened(plain)
+            starts = [spread(schema, p, each, rng) for p in (plain, sharp)]
             start = nearest_start(starts, agree)
-            probes = probe(schema, sharpened(plain), PROBES, rng)
+            probes = probe(schema, sharp, PROBES, rng)
+            trusted = agree.networks is not None and known(sharp, agree) >= TRUST
         else:
             shape = (classes, each, schema.slots)
             start = np.clip(0.5 + 0.25 * rng.standard_normal(shape), 0, 1)
@@ -338,7 +341,7 @@ class MeasureOnce(AbstractMeasureOnce):
         labels = np.repeat(np.arange(classes), self.per_class)
         slots = made.reshape(len(labels), -1).astype(np.float32)
         soft = None
-        if self.softness and PROTOTYPES in measurements and known(sharpened(plain), agree) >= TRUST:
+        if self.softness and trusted:
             said = features_of(agree.features, slots) @ measurements[TEACHER]
             soft = soft_labels(said, labels, self.softness * plenty(self.per_class))
         return Product(

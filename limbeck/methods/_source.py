@@ -63,7 +63,7 @@ class Distilled:
     targets: np.ndarray | None = None
     """Learned labels (rows, classes), for the kernel of a method that learns them."""
     soft: np.ndarray | None = None
-    """Soft labels, shares of the classes (rows, classes), for any learner that takes them."""
+    """Soft labels, shares of the classes (rows, classes), meant for networks."""
 
     kind = "distilled"
 

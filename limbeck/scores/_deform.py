@@ -26,12 +26,12 @@ class Deformation:
     flip: bool = False
     """Mirror half of the pictures, left to right."""
     cover: float = 0.0
-    """Side of the square that covers a part, in parts of the picture's; 0: none is covered."""
+    """Sides of the rectangle that covers a part, in parts of the picture's; 0: none is covered."""
 
     def __call__(
         self, images: Float[Array, "images height width channels"], *, key: PRNGKeyArray
     ) -> Float[Array, "images height width channels"]:
-        kind_key, shift_key, scale_key, turn_key, flip_key = jax.random.split(key, 5)
+        kind_key, shift_key, scale_key, turn_key, *more = jax.random.split(key, 6)
         count, height, width = images.shape[:3]
         kind = jax.random.randint(kind_key, (count,), 0, 4 if self.cover else 3)
         moved = jax.random.randint(shift_key, (count, 2), -self.shift, self.shift + 1)
@@ -42,10 +42,10 @@ class Deformation:
         angle = jax.random.uniform(turn_key, (count,), images.dtype, -turn, turn)
         angle = jnp.where(kind == 2, angle, 0)
         if self.flip:
-            mirrored = jax.random.bernoulli(flip_key, shape=(count, 1, 1, 1))
+            mirrored = jax.random.bernoulli(more[0], shape=(count, 1, 1, 1))
             images = jnp.where(mirrored, images[:, :, ::-1], images)
         if self.cover:
-            hidden = self._covered(jax.random.fold_in(key, 0), count, height, width)
+            hidden = self._covered(more[1], count, height, width)
             images = jnp.where(hidden & (kind == 3)[:, None, None, None], 0, images)
         # For every pixel of the new picture, where in the old one it comes from.
         y = jnp.arange(height, dtype=images.dtype)[:, None] - (height - 1) / 2
@@ -56,7 +56,7 @@ class Deformation:
         return jax.vmap(_sample)(images, down + (height - 1) / 2, right + (width - 1) / 2)
 
     def _covered(self, key: PRNGKeyArray, count: int, height: int, width: int) -> Array:
-        """Which pixels lie in a square around a random one, (count, height, width, 1)."""
+        """Which pixels lie in a rectangle around a random one, (count, height, width, 1)."""
         middles = jax.random.uniform(key, (count, 2)) * jnp.asarray([height, width])
         down = jnp.abs(jnp.arange(height) + 0.5 - middles[:, :1]) < self.cover * height / 2
         right = jnp.abs(jnp.arange(width) + 0.5 - middles[:, 1:]) < self.cover * width / 2

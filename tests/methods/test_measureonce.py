@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import TINY_SET, image_rows, image_schema, table_schema
+from helpers import TINY_SET, image_rows, image_schema, table_rows, table_schema
 
 import limbeck as lk
 from limbeck._evaluate import soft_labels_of
 from limbeck.features import RandomConvNets, Scattering
-from limbeck.methods._align import Blur, sharpened, spread
+from limbeck.methods._align import Blur, Targets, known, sharpened, spread
 from limbeck.methods._measureonce import ENOUGH, PROTOTYPES, plenty
 from limbeck.methods._prototypes import (
     Prototypes,
@@ -96,17 +97,17 @@ def test_values_take_a_histogram_and_keep_their_order() -> None:
 @pytest.mark.parametrize("per_class", [1, 2, 4, 9])
 def test_any_number_of_starts_from_the_same_prototypes(per_class: int) -> None:
     schema, rng = image_schema(8), np.random.default_rng(0)
-    known = Prototypes(rng.random((3, 4, 64)), rng.random((3, 4)) * 100, np.full((3, 4, 16), 0.1))
-    start = spread(schema, known, per_class, rng)
+    given = Prototypes(rng.random((3, 4, 64)), rng.random((3, 4)) * 100, np.full((3, 4, 16), 0.1))
+    start = spread(schema, given, per_class, rng)
     assert start.shape == (3, per_class, 64)
     assert start.min() >= 0 and start.max() <= 1
     if per_class >= 4:
-        biggest = known.sizes[0].argmax()
-        assert np.array_equal(start[0, 0], known.rows[0, biggest])
+        biggest = given.sizes[0].argmax()
+        assert np.array_equal(start[0, 0], given.rows[0, biggest])
     if per_class == 1:
-        mean = (known.rows * known.sizes[..., None]).sum(axis=1) / known.sizes.sum(axis=1)[:, None]
+        mean = (given.rows * given.sizes[..., None]).sum(axis=1) / given.sizes.sum(axis=1)[:, None]
         assert np.allclose(start[:, 0], mean)
-    assert sharpened(known).rows.shape == known.rows.shape
+    assert sharpened(given).rows.shape == given.rows.shape
 
 
 def test_changes_are_blurred_without_losing_any() -> None:
@@ -169,11 +170,11 @@ def test_pictures_and_classes_of_any_kind(tmp_path: Path) -> None:
     assert np.bincount(made.source.labels).tolist() == [3] * 7
     assert np.isfinite(made.source.slots).all() and np.ptp(made.source.slots) <= 1
     phi = Scattering(height=8, width=12, channels=3, normalisation="group")
-    known, asked = (
+    learned, asked = (
         feature_rows(phi, slots)
         for slots in (made.source.slots, (pictures / np.float32(255)).reshape(2000, -1))
     )
-    assert ridge_accuracy(known, made.source.labels, asked, labels) > 0.9
+    assert ridge_accuracy(learned, made.source.labels, asked, labels) > 0.9
 
 
 def test_another_size_is_free(tmp_path: Path) -> None:
@@ -222,9 +223,9 @@ def test_soft_labels_are_free_and_as_soft_as_wanted(
     assert (soft.argmax(axis=1) == made.source.labels).all()
     # Networks are taught them, and learn wrong things from wrong ones; kernel regression is not.
     wrong = replace(made.source, soft=np.eye(3, dtype=np.float32)[(made.source.labels + 1) % 3])
-    known = lk.read((made.data.images, made.data.labels), made.schema)
+    shown = lk.read((made.data.images, made.data.labels), made.schema)
     right, misled = (
-        {s.name: s for s in lk.evaluate(r, known, full=True, seeds=1).scores}
+        {s.name: s for s in lk.evaluate(r, shown, full=True, seeds=1).scores}
         for r in (made, replace(made, source=wrong))
     )
     assert right["ConvNet"].values == (1.0,) and misled["ConvNet"].values == (0.0,)
@@ -240,15 +241,33 @@ def test_of_many_rows_some_are_copies_of_the_others(tmp_path: Path) -> None:
         lk.MeasureOnce(**TINY_SET),
         lk.Budget(1.0),
         ledger=lk.Ledger(tmp_path / "ledger.sqlite"),
+        seed=0,
     )
-    phases = set()
-    many = lk.redistil(
-        made, {"per_class": 2 * ENOUGH}, progress=lambda phase, done: phases.add(phase)
-    )
-    assert phases == {"distilling", "copying"}
+    sets, phases = {}, {}
+    for each in (2 * ENOUGH - 1, 2 * ENOUGH):
+        seen = phases[each] = set()
+        sets[each] = lk.redistil(
+            made, {"per_class": each}, progress=lambda phase, done, seen=seen: seen.add(phase)
+        )
+    assert list(phases.values()) == [{"distilling"}, {"distilling", "copying"}]
+    many = sets[2 * ENOUGH]
     rows = many.source.slots.reshape(3, 2, ENOUGH, -1)
     apart = np.abs(rows[:, 1] - rows[:, 0]).mean()
-    assert 0 < apart < np.abs(rows[:, 1] - np.roll(rows[:, 0], 1, axis=0)).mean()
+    assert 0 < apart < np.abs(rows[:, 1] - np.roll(rows[:, 0], 1, axis=1)).mean()
+
+
+def test_tables_have_hard_labels_only() -> None:
+    budget = lk.Budget(float("inf"))
+    data = lk.read(table_rows(300), table_schema())
+    made = lk.distill(data, lk.MeasureOnce(**TINY_SET), budget, non_private=True)
+    assert made.source.soft is None
+
+
+def test_what_a_teacher_knows_is_counted_by_the_size_of_clusters() -> None:
+    rows = np.eye(4)[[[0, 1], [0, 2]]]
+    prototypes = Prototypes(rows, np.array([[10.0, 20], [30, 40]]), np.zeros((2, 2, 16)))
+    teacher = jnp.asarray([[1.0, 0], [1, 0], [0, 1], [0, 0]])
+    assert known(prototypes, Targets(eqx.nn.Identity(), teacher)) == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize(("goal", "epsilon"), [("ridge", 1.0), ("any", 0.01)])

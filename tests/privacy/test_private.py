@@ -524,7 +524,7 @@ def test_bounds_and_values_are_estimated_within_the_budget() -> None:
     assert planned.cost.threshold > 0 and planned.cost.epsilon == pytest.approx(1.0)
     data, budget = lk.read(rows, schema), planned.budget
     settled = Private(data, planned.charges, budget, Noise.from_seed(0)).estimate()
-    town = settled.columns[2]
+    income, town = settled.columns[1], settled.columns[2]
     assert set(town.values) <= {"north", "south", "east", "?", "(other)"}
     assert "(other)" in town.values and len(town.values) == 4
     assert not settled.estimated
@@ -533,6 +533,7 @@ def test_bounds_and_values_are_estimated_within_the_budget() -> None:
         private = Private(data, planned.charges, budget, Noise.from_seed(seed))
         bottom, top = private.bounds("bounds of income", schema.columns[1])  # type: ignore[arg-type]
         assert abs(bottom - low) < 150 and abs(top - high) < 150
+        assert seed or (income.min, income.max) == (bottom, top)
 
 
 def test_a_value_of_one_row_is_hardly_ever_published() -> None:

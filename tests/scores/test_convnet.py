@@ -135,7 +135,7 @@ def test_a_rotation_turns_about_the_middle() -> None:
     assert float(turned[:, 4, 0, 0].max()) > 0.5
 
 
-def test_a_covered_part_is_a_square_and_one_picture_in_four_has_one() -> None:
+def test_a_covered_part_is_a_rectangle_and_one_picture_in_four_has_one() -> None:
     images = jnp.ones((400, 8, 12, 3))
     covered = np.asarray(deformed(images, shift=0, scale=0.0, rotation=0.0, cover=0.5)) == 0
     some = covered.any(axis=(1, 2, 3))
