@@ -31,7 +31,7 @@ class Deformation:
     def __call__(
         self, images: Float[Array, "images height width channels"], *, key: PRNGKeyArray
     ) -> Float[Array, "images height width channels"]:
-        kind_key, shift_key, scale_key, turn_key, *more = jax.random.split(key, 6)
+        kind_key, shift_key, scale_key, turn_key, flip_key, cover_key = jax.random.split(key, 6)
         count, height, width = images.shape[:3]
         kind = jax.random.randint(kind_key, (count,), 0, 4 if self.cover else 3)
         moved = jax.random.randint(shift_key, (count, 2), -self.shift, self.shift + 1)
@@ -42,10 +42,10 @@ class Deformation:
         angle = jax.random.uniform(turn_key, (count,), images.dtype, -turn, turn)
         angle = jnp.where(kind == 2, angle, 0)
         if self.flip:
-            mirrored = jax.random.bernoulli(more[0], shape=(count, 1, 1, 1))
+            mirrored = jax.random.bernoulli(flip_key, shape=(count, 1, 1, 1))
             images = jnp.where(mirrored, images[:, :, ::-1], images)
         if self.cover:
-            hidden = self._covered(more[1], count, height, width)
+            hidden = self._covered(cover_key, count, height, width)
             images = jnp.where(hidden & (kind == 3)[:, None, None, None], 0, images)
         # For every pixel of the new picture, where in the old one it comes from.
         y = jnp.arange(height, dtype=images.dtype)[:, None] - (height - 1) / 2
