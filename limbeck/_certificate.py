@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ._check import LimbeckError, ReleaseError
-from ._plan import Plan, choice_charge, doubled, estimate_charges
+from ._plan import Plan, charges_of
 from ._schema import Schema
 from .methods import METHODS
 from .privacy import MECHANISMS, Budget, Charge, Cost, cost, stopping_cost
@@ -254,16 +254,16 @@ def _check_asked(
 ) -> None:
     """Refuse charges that are not what the method asks with these settings."""
     data, method = certificate["data"], certificate["method"]
+    candidates = 0
+    if chosen is not None:
+        candidates = 1 if chosen["mean_runs"] else len(chosen["candidates"])
     try:
         made = METHODS[method["name"]].from_settings(settings)
-        asked = [r.charge for r in made.requests(schema)]
+        asked = charges_of(
+            made, schema, budget, estimated=data["estimated_columns"], candidates=candidates
+        )
     except LimbeckError as error:
         raise ReleaseError(f"The certificate's method cannot be: {error}") from None
-    asked += estimate_charges(data["estimated_columns"], schema, budget)
-    if chosen is not None:
-        asked.append(choice_charge(1 if chosen["mean_runs"] else len(chosen["candidates"])))
-    if budget.adjacency == "replace-one":
-        asked = [doubled(c) for c in asked]
     free = {"noise_multiplier": 0.0}
     wanted = {c.name: c.facts() | free for c in asked}
     stated = {c["name"]: dict(c) | free for c in charges}

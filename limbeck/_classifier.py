@@ -21,12 +21,10 @@ from .features import Fourier, Scattering
 from .methods import (
     COUNTS,
     AbstractInquiry,
-    Request,
     linear_features,
-    softmax_residual,
     train_teacher,
 )
-from .privacy import Budget, Charge, Cost, Ledger, Private
+from .privacy import Asked, Budget, Cost, Head, Histogram, Ledger, Private
 from .scores import feature_rows
 
 GRADIENT = "gradient"
@@ -60,22 +58,17 @@ class PrivateClassifier(AbstractInquiry):
         positive(steps=self.steps, learning_rate=self.learning_rate, features=self.features)
         fraction(count_share=self.count_share)
 
-    def requests(self, schema: Schema) -> list[Request]:
+    def questions(self, schema: Schema) -> list[Asked]:
         classes = len(schema.classes)
         if not schema.label or classes < 2:
             raise LimbeckError(
                 "A classifier needs a label with at least two classes; declare one in the schema."
             )
-        counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=classes)
-        gradient = Charge(
-            name=GRADIENT,
-            sensitivity=1.0,
-            coordinates=self.feature_map(schema, 0).size * classes,
-            steps=self.steps,
-        )
+        size = self.feature_map(schema, 0).size
+        gradient = Head(name=GRADIENT, size=size, outputs=classes, count=self.steps)
         return [
-            Request(charge=counts, share=self.count_share),
-            Request(charge=gradient, share=1 - self.count_share),
+            Asked(question=Histogram.of_classes(COUNTS, schema), share=self.count_share),
+            Asked(question=gradient, share=1 - self.count_share),
         ]
 
     def feature_map(self, schema: Schema, seed: int) -> Scattering | Fourier:
@@ -86,19 +79,17 @@ class PrivateClassifier(AbstractInquiry):
 
     def train(self, private: Private, *, seed: int) -> np.ndarray:
         """Weights (features, classes) of the linear head."""
-        counts = private.histogram(COUNTS)
-        features = self.feature_map(private.schema, seed)
-        classes = len(private.schema.classes)
-        gradient = private.linear_gradients(GRADIENT, features, softmax_residual, outputs=classes)
-        return train_teacher(
-            gradient,
-            size=features.size,
-            classes=classes,
-            rows=max(float(np.maximum(counts, 0.0).sum()), 1.0),
-            noise=private.noise()[GRADIENT],
-            steps=self.steps,
-            learning_rate=self.learning_rate,
-        )
+        counts = private.ask(COUNTS).values
+        with private.steps(GRADIENT, self.map_spec("feature_map", seed)) as gradient:
+            return train_teacher(
+                lambda weights: gradient({"weights": weights})[0].values,
+                size=self.feature_map(private.schema, seed).size,
+                classes=len(private.schema.classes),
+                rows=max(float(np.maximum(counts, 0.0).sum()), 1.0),
+                noise=private.noise_of(GRADIENT),
+                steps=self.steps,
+                learning_rate=self.learning_rate,
+            )
 
 
 @dataclass(frozen=True, eq=False)

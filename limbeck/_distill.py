@@ -15,7 +15,7 @@ from ._recipe import make_method
 from ._release import Release, check_target, draw
 from ._schema import Schema
 from .methods import AbstractMeasureOnce, AbstractMethod, Generated, Product
-from .privacy import Budget, Charge, Ledger
+from .privacy import Budget, Charge, Ledger, Measurement
 
 Progress = Callable[[str, float], None]
 
@@ -117,12 +117,15 @@ def redistil(
     if out is not None:
         check_target(Path(out), force=force)
     schema = release.schema
-    method.requests(schema)  # what cannot be is said in the method's own words
+    method.questions(schema)  # what cannot be is said in the method's own words
     certificate = redistilled(release.certificate, schema, method.settings())
     seed = made_by["public_seed"]
-    charges = [Charge(**facts) for facts in certificate["charges"]]
-    noise = {charge.name: charge.noise for charge in charges}
-    product = method.distil(schema, release.measurements, noise, seed=seed, progress=progress)
+    charges = {facts["name"]: Charge(**facts) for facts in certificate["charges"]}
+    measured = {
+        name: Measurement.under(charges[name], values)
+        for name, values in release.measurements.items()
+    }
+    product = method.distill(schema, measured, seed=seed, progress=progress)
     made = Release(
         schema=schema,
         certificate=certificate,

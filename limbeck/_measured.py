@@ -27,8 +27,8 @@ from ._paid import Progress, paid_run
 from ._plan import plan
 from ._release import Release
 from ._schema import Schema
-from .methods import AbstractInquiry, Request
-from .privacy import Budget, Charge, Cost, Ledger, Private
+from .methods import AbstractInquiry
+from .privacy import Asked, Budget, Charge, Cost, Histogram, Ledger, Private
 
 ANSWERS, COUNTS = "right and wrong", "counts"
 ANSWER_SHARE = 0.5
@@ -70,41 +70,36 @@ class ScoreCounts(AbstractInquiry):
         """True classes by predicted classes, or for two classes by bins."""
         return classes, self.bins if classes == 2 else classes
 
-    def requests(self, schema: Schema) -> list[Request]:
+    def questions(self, schema: Schema) -> list[Asked]:
         classes = len(schema.classes)
         if not schema.label or classes < 2:
             raise LimbeckError("Counting predictions needs a label with at least two classes.")
         cells = int(np.prod(self.shape(classes)))
-        answers = Charge(name=ANSWERS, sensitivity=1.0, coordinates=2)
-        counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=cells)
         return [
-            Request(charge=answers, share=ANSWER_SHARE),
-            Request(charge=counts, share=1 - ANSWER_SHARE),
+            Asked(question=Histogram(name=ANSWERS, bins=2), share=ANSWER_SHARE),
+            Asked(question=Histogram(name=COUNTS, bins=cells), share=1 - ANSWER_SHARE),
         ]
 
     def measure(self, private: Private, predictor: Any) -> tuple[np.ndarray, np.ndarray]:
         """Noisy numbers of wrong and right answers, and the noisy counts."""
         shape = self.shape(len(private.schema.classes))
-        answers = private.grouped_sum(ANSWERS, Answered(predictor))
-        counts = private.grouped_sum(COUNTS, Said(predictor, *shape))
-        return answers[:, 0], counts.reshape(shape)
+        answers = private.ask(ANSWERS, Answered(predictor))
+        counts = private.ask(COUNTS, Said(predictor, *shape))
+        return answers.values, counts.values.reshape(shape)
 
 
 class Answered(eqx.Module):
     """Whether a classifier is wrong (0) or right (1) about a row."""
 
     predictor: Any
-    groups: int = eqx.field(static=True, default=2)
-    norm_bound: float = eqx.field(static=True, default=1.0)
-    size: int = eqx.field(static=True, default=1)
+    bins: int = eqx.field(static=True, default=2)
 
     @property
     def chunk(self) -> int:
         return getattr(self.predictor, "chunk", 0)
 
-    def __call__(self, rows: Array, labels: Array) -> tuple[Array, Array]:
-        right = jnp.argmax(self.predictor(rows), axis=1) == labels
-        return jnp.ones((len(rows), 1)), right.astype(jnp.int32)
+    def __call__(self, rows: Array, labels: Array) -> Array:
+        return (jnp.argmax(self.predictor(rows), axis=1) == labels).astype(jnp.int32)
 
 
 class Said(eqx.Module):
@@ -113,24 +108,22 @@ class Said(eqx.Module):
     predictor: Any
     classes: int = eqx.field(static=True)
     kinds: int = eqx.field(static=True)
-    norm_bound: float = eqx.field(static=True, default=1.0)
-    size: int = eqx.field(static=True, default=1)
 
     @property
-    def groups(self) -> int:
+    def bins(self) -> int:
         return self.classes * self.kinds
 
     @property
     def chunk(self) -> int:
         return getattr(self.predictor, "chunk", 0)
 
-    def __call__(self, rows: Array, labels: Array) -> tuple[Array, Array]:
+    def __call__(self, rows: Array, labels: Array) -> Array:
         outputs = self.predictor(rows)
         said = jnp.argmax(outputs, axis=1)
         if self.classes == 2:
             chance = jnp.clip((1 + outputs[:, 1] - outputs[:, 0]) / 2, 0.0, 1.0)
             said = jnp.clip((chance * self.kinds).astype(jnp.int32), 0, self.kinds - 1)
-        return jnp.ones((len(rows), 1)), labels * self.kinds + said
+        return labels * self.kinds + said
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,11 +25,11 @@ class PaidRun:
     job: Job
     progress: Progress
 
-    def part(self, name: str, charges: Sequence[Charge]) -> PaidRun:
+    def part(self, name: str, planned: Plan) -> PaidRun:
         """A run within this one, with noise and kept answers of its own; this one pays for it."""
-        noise = self.noise.part(name)
+        noise, answers = self.noise.part(name), self.job.part(name)
         private = Private(
-            self.data, charges, self.budget, noise, self.job.part(name), self.progress
+            self.data, planned.questions, planned.unit, noise, answers, self.progress
         )
         return replace(self, private=private, noise=noise)
 
@@ -67,7 +67,7 @@ def paid_run(
         run, resumed = _admit(job, ledger, planned, data, noise, progress)
         if resumed is not None:
             noise = Noise(secret=resumed, seeded=noise.seeded, law=noise.law)
-        private = Private(data, planned.charges, planned.budget, noise, job, progress)
+        private = Private(data, planned.questions, planned.unit, noise, job, progress)
         yield PaidRun(private, noise, data, planned.budget, job, progress)
         ledger.finish(run)
         job.erase()

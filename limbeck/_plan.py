@@ -7,25 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ._check import LimbeckError
-from ._columns import Numeric
 from ._schema import Schema
 from .methods import AbstractInquiry
 from .privacy import (
+    Asked,
     Budget,
     Charge,
     Cost,
+    Planned,
+    Sum,
+    Unit,
     calibrate,
     calibrate_stopping,
-    check_grid,
     cost,
+    estimates,
     stopping_cost,
 )
 
 CHOICE = "choice"
-THRESHOLD_SHARE = 0.05
-"""Part of delta for the thresholds of all estimated categories together."""
-ZOOMS, ZOOM_BINS = 3, 68
-"""Histograms that `Private.bounds` takes per estimated column, and the most bins one has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +44,16 @@ class Plan:
     method: AbstractInquiry
     """What asks: a method, or a score that is paid for."""
     budget: Budget
+    questions: tuple[Planned, ...]
     charges: tuple[Charge, ...]
+    """Of all questions, in their order."""
     shares: tuple[float, ...]
+    """Of the budget, for each charge."""
     cost: Cost
+
+    @property
+    def unit(self) -> Unit:
+        return Unit.of(self.budget)
 
 
 def plan(
@@ -65,9 +71,9 @@ def plan(
         budget: Epsilon and delta for the whole run.
         choice: Number of candidates made from the same answers, and the share for comparing them.
     """
-    comparing = None if choice is None else (choice_charge(choice[0]), choice[1])
+    comparing = None if choice is None else Asked(question=choice_of(choice[0]), share=choice[1])
     asked = _asked(method, schema, budget, comparing)
-    charges = calibrate([c for c, _ in asked], [s for _, s in asked], budget)
+    charges = calibrate(*_priced(asked, budget), budget)
     return _planned(method, schema, budget, asked, charges, cost(charges, budget))
 
 
@@ -83,10 +89,10 @@ def plan_stopping(
         share: Part of each run for its score.
         mean: Average number of runs.
     """
-    asked = [_asked(m, schema, budget, (choice_charge(1), share)) for m in methods]
-    alternatives = calibrate_stopping(
-        [[c for c, _ in one] for one in asked], [[s for _, s in one] for one in asked], budget, mean
-    )
+    comparing = Asked(question=choice_of(1), share=share)
+    asked = [_asked(m, schema, budget, comparing) for m in methods]
+    priced = [_priced(one, budget) for one in asked]
+    alternatives = calibrate_stopping([c for c, _ in priced], [s for _, s in priced], budget, mean)
     price = stopping_cost(alternatives, budget, mean)
     return [
         _planned(method, schema, budget, one, charges, price)
@@ -94,91 +100,80 @@ def plan_stopping(
     ]
 
 
-def choice_charge(candidates: int) -> Charge:
+def choice_of(candidates: int) -> Sum:
     """What comparing candidates measures: the differences between their numbers of right
     predictions, all at once, or for one alone (of randomly many) that number."""
     bound = 1.0 if candidates == 1 else math.sqrt(candidates) / 2
-    return Charge(name=CHOICE, sensitivity=bound, coordinates=candidates)
+    return Sum(name=CHOICE, bound=bound, size=candidates, groups=1, by="map")
 
 
-def _asked(
+def charges_of(
     method: AbstractInquiry,
     schema: Schema,
     budget: Budget,
-    comparing: tuple[Charge, float] | None,
-) -> list[tuple[Charge, float]]:
-    """Every question with its share: estimates, the method's own, the comparison of candidates."""
+    *,
+    estimated: Sequence[str],
+    candidates: int = 0,
+) -> list[Charge]:
+    """What a run must have been charged for, noise aside: of a settled schema, of which some columns
+    were estimated, and of a choice among candidates, if there are any."""
+    asked = method.questions(schema) + estimates(tuple(estimated), schema, budget)
+    if candidates:
+        asked.append(Asked(question=choice_of(candidates), share=0.0))
+    return _priced(asked, budget)[0]
+
+
+def _asked(
+    method: AbstractInquiry, schema: Schema, budget: Budget, comparing: Asked | None
+) -> list[Asked]:
+    """Every question with its share: estimates, the comparison of candidates, the method's own."""
     budget.check_rows(schema.rows)
     if method.needs_bare_rows and budget.private:
         raise LimbeckError(
             f"{method.name} works on the bare rows and keeps nothing private; it runs with epsilon = "
             "infinity (--non-private) only."
         )
-    asked = _estimates(schema, budget) + ([] if comparing is None else [comparing])
-    left = 1.0 - sum(share for _, share in asked)
-    wanted = method.requests(schema)
-    whole = sum(r.share for r in wanted)
-    asked += [(r.charge, left * r.share / whole) for r in wanted]
+    names = tuple(c.name for c in schema.estimated)
+    asked = estimates(names, schema, budget) + ([] if comparing is None else [comparing])
+    left = 1.0 - sum(one.share for one in asked)
+    wanted = method.questions(schema)
+    whole = sum(one.share for one in wanted)
+    asked += [replace(one, share=left * one.share / whole) for one in wanted]
     if budget.adjacency == "replace-one":
-        if any(c.sampling is not None for c, _ in asked):
+        if any(c.sampling is not None for one in asked for c in one.question.measured()):
             raise LimbeckError(
                 "Poisson sampling is accounted under add/remove only; use adjacency = add-remove."
             )
-        asked = [(doubled(c), share) for c, share in asked]
     return asked
+
+
+def _priced(asked: Sequence[Asked], budget: Budget) -> tuple[list[Charge], list[float]]:
+    """All charges, and the share of each."""
+    unit = Unit.of(budget)
+    charges = [charge for one in asked for charge in one.question.charges(unit)]
+    return charges, [one.share * part for one in asked for part in one.question.split]
 
 
 def _planned(
     method: AbstractInquiry,
     schema: Schema,
     budget: Budget,
-    asked: Sequence[tuple[Charge, float]],
+    asked: Sequence[Asked],
     charges: Sequence[Charge],
     price: Cost,
 ) -> Plan:
-    for charge in charges:
-        check_grid(charge)
+    unit, questions, left = Unit.of(budget), [], list(charges)
+    for one in asked:
+        count = len(one.question.measured())
+        own, left = tuple(left[:count]), left[count:]
+        one.question.calibrated(own, unit)  # refuses what cannot be answered, before it is paid
+        questions.append(Planned(question=one.question, charges=own))
     return Plan(
         schema=schema,
         method=method,
         budget=budget,
+        questions=tuple(questions),
         charges=tuple(charges),
-        shares=tuple(s for _, s in asked),
+        shares=tuple(_priced(asked, budget)[1]),
         cost=price,
     )
-
-
-def doubled(charge: Charge) -> Charge:
-    """The charge under replace-one, where neighbours differ by two rows."""
-    return replace(
-        charge,
-        sensitivity=2 * charge.sensitivity,
-        coordinates=2 * charge.coordinates,
-        threshold_delta=2 * charge.threshold_delta,
-    )
-
-
-def estimate_charges(names: Sequence[str], schema: Schema, budget: Budget) -> list[Charge]:
-    """What estimating the named columns asks, in the schema's order."""
-    charges: list[Charge] = []
-    delta = THRESHOLD_SHARE * budget.delta / budget.sensitivity_factor if budget.private else 0.0
-    for column in (c for c in schema.columns if c.name in names):
-        if isinstance(column, Numeric):
-            charges += [
-                Charge(name=f"bounds of {column.name}/{i}", sensitivity=1.0, coordinates=ZOOM_BINS)
-                for i in range(ZOOMS)
-            ]
-        else:
-            # Neighbours differ in the counts of at most two values, however many there are.
-            name = f"values of {column.name}"
-            part = delta / len(names)
-            charges.append(Charge(name=name, sensitivity=1.0, coordinates=2, threshold_delta=part))
-    return charges
-
-
-def _estimates(schema: Schema, budget: Budget) -> list[tuple[Charge, float]]:
-    """Charges with their shares: the columns share evenly, and so do a column's histograms."""
-    names = [c.name for c in schema.estimated]
-    charges = estimate_charges(names, schema, budget)
-    whole = schema.estimate_share / max(1, len(names))
-    return [(c, whole / ZOOMS if c.name.startswith("bounds of ") else whole) for c in charges]

@@ -191,9 +191,9 @@ def _from_measurements(task: _Task) -> Release:
         for number, method in enumerate(candidates):
             assert isinstance(method, AbstractMeasureOnce)
             told = _named(progress, number, len(candidates))
-            product = method.distil(schema, measured, private.noise(), seed=seed, progress=told)
+            product = method.distill(schema, measured, seed=seed, progress=told)
             tries.append(_tried(paid, method, product, task.rows))
-        found = private.grouped_sum(CHOICE, Right.of([t.learned for t in tries]))[0]
+        found = private.ask(CHOICE, Right.of([t.learned for t in tries])).values[0]
         best = tries[int(np.argmax(found))]
         chosen = {
             "way": "one set of measurements",
@@ -216,6 +216,7 @@ def _by_stopping(task: _Task) -> Release:
     whole = Charge(name=STOPPING, mechanism=STOPPING, sensitivity=1.0, coordinates=1)
     planned = replace(
         plans[0],
+        questions=(),
         charges=(whole,),
         shares=(1.0,),
         cost=stopping_cost(alternatives, budget, mean),
@@ -226,7 +227,7 @@ def _by_stopping(task: _Task) -> Release:
         best: tuple[float, Plan, PaidRun, Try, int] | None = None
         for number in range(count):
             this = plans[coins.below(len(plans))]
-            part = paid.part(f"run {number}", this.charges)
+            part = paid.part(f"run {number}", this)
             private, seed = part.private, part.noise.public_seed("method")
             private.estimate()
             method = this.method
@@ -235,7 +236,7 @@ def _by_stopping(task: _Task) -> Release:
             told = _named(task.paying["progress"], number, None)
             product = method.run(private, seed=seed, progress=told)
             made = _tried(part, method, product, task.rows)
-            score = float(private.grouped_sum(CHOICE, Right.of([made.learned]))[0, 0])
+            score = float(private.ask(CHOICE, Right.of([made.learned])).values[0, 0])
             private.executed()
             if best is None or score > best[0]:
                 best = score, this, part, made, seed

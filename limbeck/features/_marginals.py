@@ -62,13 +62,16 @@ class Pairs(eqx.Module):
             jnp.asarray(np.eye(int(g.max()) + 1, dtype=np.float32)[g]) for g in groups
         )
 
-    @property
-    def left(self) -> int:
-        return sum(g.shape[1] for g in self.groups)
+    @staticmethod
+    def shape_of(groups: Sequence[np.ndarray]) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        size = sum(int(g.max()) + 1 for g in groups)
+        return size, size
 
     @property
-    def right(self) -> int:
-        return self.left
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        size = sum(g.shape[1] for g in self.groups)
+        return ((size, size),)
 
     @property
     def norm_bound(self) -> float:
@@ -76,7 +79,7 @@ class Pairs(eqx.Module):
 
     def __call__(
         self, rows: Float[Array, "rows slots"]
-    ) -> tuple[Float[Array, "rows groups"], Float[Array, "rows groups"]]:
+    ) -> tuple[tuple[Float[Array, "rows groups"], Float[Array, "rows groups"]], ...]:
         fine = self.singles.columns(rows)
         found = jnp.concatenate([f @ g for f, g in zip(fine, self.groups, strict=True)], axis=1)
-        return found, found
+        return ((found, found),)

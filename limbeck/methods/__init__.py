@@ -13,9 +13,7 @@ from ._base import (
 from ._base import (
     Product as Product,
 )
-from ._base import (
-    Request as Request,
-)
+from ._base import values_of as values_of
 from ._dphp import DPHP as DPHP
 from ._dpkip import DPKIP as DPKIP
 from ._dpmerf import DPMERF as DPMERF
@@ -33,7 +31,6 @@ from ._source import Distilled as Distilled
 from ._source import Generated as Generated
 from ._source import Source as Source
 from ._teacher import linear_features as linear_features
-from ._teacher import softmax_residual as softmax_residual
 from ._teacher import train_teacher as train_teacher
 
 METHODS: dict[str, type[AbstractMethod]] = {

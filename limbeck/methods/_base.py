@@ -5,25 +5,17 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from .._check import LimbeckError
 from .._columns import Category
 from .._schema import Schema
-from ..privacy import Charge, Private
+from ..privacy import Asked, MapSpec, Measurement, Private
 from ._source import Source
 
 Progress = Callable[[str, float], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """A question of a plan, before noise is calibrated: a charge and its share of the budget."""
-
-    charge: Charge
-    share: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +42,15 @@ class AbstractInquiry(abc.ABC):
     """Whether it promises nothing, and so runs at epsilon = infinity only."""
 
     @abc.abstractmethod
-    def requests(self, schema: Schema) -> list[Request]:
-        """Everything that will be asked, from public knowledge alone."""
+    def questions(self, schema: Schema) -> list[Asked]:
+        """Everything that will be asked, with its share of the budget: from public knowledge alone."""
+
+    def map_spec(self, maker: str, seed: int) -> MapSpec:
+        """The map that one of its own methods makes of schema, seed and earlier answers; so it can be
+        made again by any process that has the settings."""
+        kind = type(self)
+        factory = f"{kind.__module__}:{kind.__qualname__}.{maker}"
+        return MapSpec(factory=factory, settings=self.settings(), seed=seed)
 
     def assumptions(self) -> tuple[str, ...]:
         """What its guarantee takes for granted beyond what every certificate says."""
@@ -61,21 +60,9 @@ class AbstractInquiry(abc.ABC):
         """The fields as plain data."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
-
-@dataclass(frozen=True, kw_only=True)
-class AbstractMethod(AbstractInquiry):
-    """What makes releases."""
-
-    fixed_size: ClassVar[bool] = False
-    """Whether settings say how many rows come out (a distilled set), not the caller."""
-
-    @abc.abstractmethod
-    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
-        """Ask the planned questions and post-process the answers."""
-
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> AbstractMethod:
-        """The method with some settings given by name, as recipes give them."""
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """The same with some settings given by name, as recipes give them."""
         known = {f.name: f for f in fields(cls)}
         for name in settings:
             if name not in known:
@@ -92,26 +79,39 @@ class AbstractMethod(AbstractInquiry):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AbstractMethod(AbstractInquiry):
+    """What makes releases."""
+
+    fixed_size: ClassVar[bool] = False
+    """Whether settings say how many rows come out (a distilled set), not the caller."""
+
+    @abc.abstractmethod
+    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
+        """Ask the planned questions and post-process the answers."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AbstractMeasureOnce(AbstractMethod):
     """A method in two parts: measurements, paid for once, and free work on them.
 
     Since the second part sees no rows, it can be done again from a release that kept its
-    measurements, with other free settings, at no cost of privacy (`limbeck.redistil`).
+    measurements, with other free settings, at no cost of privacy (`limbeck.redistill`).
     """
 
     free: ClassVar[frozenset[str]]
     """Settings that no measurement depends on: they may differ from those it was made with."""
 
     @abc.abstractmethod
-    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
-        """Ask every planned question; the noisy answers, by the names of their charges."""
+    def measure(
+        self, private: Private, *, seed: int, progress: Progress
+    ) -> dict[str, Measurement]:
+        """Ask every planned question; the noisy answers, by name."""
 
     @abc.abstractmethod
-    def distil(
+    def distill(
         self,
         schema: Schema,
-        measurements: Mapping[str, np.ndarray],
-        noise: Mapping[str, float],
+        measured: Mapping[str, Measurement],
         *,
         seed: int,
         progress: Progress,
@@ -120,17 +120,19 @@ class AbstractMeasureOnce(AbstractMethod):
 
         Args:
             schema: The settled schema.
-            measurements: The noisy answers by the names of their charges.
-            noise: Standard deviation of the noise in each, by name.
+            measured: The noisy answers by name.
             seed: The public seed that features were drawn with.
             progress: Called with a phase and a fraction done.
         """
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
-        measurements = self.measure(private, seed=seed, progress=progress)
-        return self.distil(
-            private.schema, measurements, private.noise(), seed=seed, progress=progress
-        )
+        measured = self.measure(private, seed=seed, progress=progress)
+        return self.distill(private.schema, measured, seed=seed, progress=progress)
+
+
+def values_of(measured: Mapping[str, Measurement]) -> dict[str, np.ndarray]:
+    """The numbers of measurements, as a release keeps them."""
+    return {name: answer.values for name, answer in measured.items()}
 
 
 def check_values_declared(method: str, schema: Schema) -> None:

@@ -7,7 +7,6 @@ measurement is of one class at a time.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -32,8 +31,8 @@ from ..features import (
     sum_size,
 )
 from ..nets import Generator
-from ..privacy import Charge, Private
-from ._base import Product, Progress, Request, check_values_declared
+from ..privacy import Asked, Measurement, OneBlock, OuterSum, Private, Question, Sum
+from ._base import Product, Progress, check_values_declared, values_of
 from ._embedding import (
     COUNTS,
     EMBEDDING,
@@ -61,7 +60,7 @@ class DPHP(AbstractMeanEmbedding):
 
     >>> from limbeck import Category
     >>> schema = Schema(dataset="d", columns=(Category(name="c", values=("a", "b")),))
-    >>> [r.charge.name for r in DPHP(draws=2).requests(schema)]
+    >>> [asked.question.name for asked in DPHP(draws=2).questions(schema)]
     ['class counts', 'mean embedding', 'product 1', 'product 2']
     """
 
@@ -129,57 +128,83 @@ class DPHP(AbstractMeanEmbedding):
         """The sum kernel's features, axes as declared."""
         return self._sum(schema, self._axes(schema, {}))
 
-    def requests(self, schema: Schema) -> list[Request]:
+    def questions(self, schema: Schema) -> list[Asked]:
         check_values_declared(self.name, schema)
-        places, classes = Places(schema), len(schema.classes)
-        counts, embedding = super().requests(schema)
+        counts, embedding = super().questions(schema)
         asked = [counts]
         if self.spread_share:
-            size = 2 * places.columns
-            spreads = Charge(name=SPREADS, sensitivity=1.0, coordinates=size)
-            asked.append(Request(charge=spreads, share=self.spread_share))
+            spreads = Sum.of_features(SPREADS, Moments(Places(schema)), schema, by="all")
+            asked.append(Asked(question=spreads, share=self.spread_share))
         rest = 1 - self.count_share - self.spread_share
         if self.kernel != "product":
             share = rest - (self.product_share if self.kernel == "combined" else 0.0)
-            asked.append(Request(charge=embedding.charge, share=share))
-        if self.kernel != "sum":
-            factors = product_factors(places, self.product_order, self.product_columns)
-            size = classes * self.products * math.prod(factors)
-            share = self.product_share if self.kernel == "combined" else rest
-            for name in self._products():
-                charge = Charge(name=name, sensitivity=1.0, coordinates=size)
-                asked.append(Request(charge=charge, share=share / self.draws))
+            asked.append(Asked(question=embedding.question, share=share))
+        share = self.product_share if self.kernel == "combined" else rest
+        for name in self._products():
+            question = self._product_of(name, schema)
+            asked.append(Asked(question=question, share=share / self.draws))
         return asked
 
-    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
-        schema, found = private.schema, {COUNTS: private.histogram(COUNTS)}
+    def _product_of(self, name: str, schema: Schema) -> Question:
+        left, right = product_factors(Places(schema), self.product_order, self.product_columns)
+        groups = len(schema.classes)
+        if self.products == 1:  # a large one: its factors are multiplied as matrices
+            return OuterSum(name=name, bound=1.0, blocks=((left, right),), groups=groups)
+        return Sum(name=name, bound=1.0, size=self.products * left * right, groups=groups)
+
+    def measure(
+        self, private: Private, *, seed: int, progress: Progress
+    ) -> dict[str, Measurement]:
+        found = {COUNTS: private.ask(COUNTS)}
         if self.spread_share:
-            found[SPREADS] = private.sum(SPREADS, Moments(Places(schema)), by_label=False)
-        axes = self._axes(schema, found)
+            found[SPREADS] = private.ask(SPREADS, self.map_spec("spread_map", seed))
+        before = values_of(found)
         if self.kernel != "product":
-            found[EMBEDDING] = private.sum(EMBEDDING, self._sum(schema, axes))
-        for name, features in self._drawn(schema, axes, seed).items():
-            if isinstance(features, HermiteProduct):
-                found[name] = private.outer(name, features)
-            else:
-                found[name] = private.sum(name, features)
+            spec = self.map_spec("sum_map", seed)
+            found[EMBEDDING] = private.ask(EMBEDDING, spec, {"measured": before})
+        for name in self._products():
+            spec = self.map_spec("product_map", seed)
+            answer = private.ask(name, spec, {"measured": before, "product": name})
+            found[name] = answer._replace(values=self._shaped(private.schema, answer.values))
         return found
 
-    def distil(
+    def distill(
         self,
         schema: Schema,
-        measurements: Mapping[str, np.ndarray],
-        noise: Mapping[str, float],
+        measured: Mapping[str, Measurement],
         *,
         seed: int,
         progress: Progress,
     ) -> Product:
-        known = dict(measurements)
+        known, counts = dict(measured), measured[COUNTS].values
         for name in (EMBEDDING, *self._products()) if self.denoise else ():
             if name in known:
-                known[name] = without_noise(known[name], known[COUNTS], noise[name])
-        made = super().distil(schema, known, noise, seed=seed, progress=progress)
-        return replace(made, measurements=measurements)
+                answer = known[name]
+                cleaned = without_noise(answer.values, counts, answer.noise)
+                known[name] = answer._replace(values=cleaned)
+        made = super().distill(schema, known, seed=seed, progress=progress)
+        return replace(made, measurements=values_of(measured))
+
+    # ---- the maps that are measured -------------------------------------------------------------
+
+    def spread_map(self, schema: Schema, seed: int) -> Moments:
+        return Moments(Places(schema))
+
+    def sum_map(self, schema: Schema, seed: int, measured: Mapping[str, Any]) -> HermiteSum:
+        return self._sum(schema, self._axes(schema, measured))
+
+    def product_map(
+        self, schema: Schema, seed: int, measured: Mapping[str, Any], product: str
+    ) -> OneBlock | HermiteProducts:
+        drawn = self._drawn(schema, self._axes(schema, measured), seed)[product]
+        return OneBlock(drawn) if isinstance(drawn, HermiteProduct) else drawn
+
+    def _shaped(self, schema: Schema, sums: np.ndarray) -> np.ndarray:
+        """Sums of one large product as matrices, (classes, left, right)."""
+        if self.products > 1:
+            return sums
+        factors = product_factors(Places(schema), self.product_order, self.product_columns)
+        return sums.reshape(len(sums), *factors)
 
     def _products(self) -> list[str]:
         return [] if self.kernel == "sum" else [f"product {n + 1}" for n in range(self.draws)]

@@ -25,8 +25,8 @@ from ..features import (
     pull_back,
     row_loss,
 )
-from ..privacy import Charge, Private
-from ._base import Product, Progress, Request, check_values_declared
+from ..privacy import Asked, Gradients, Histogram, Private
+from ._base import Product, Progress, check_values_declared
 from ._embedding import COUNTS, class_weights
 from ._kernel import AbstractKernelMethod, View, choice
 from ._source import Distilled
@@ -140,7 +140,7 @@ class DPKIP(AbstractKernelMethod):
             )
         return rate
 
-    def requests(self, schema: Schema) -> list[Request]:
+    def questions(self, schema: Schema) -> list[Asked]:
         check_values_declared(self.name, schema)
         size, rate = self.support_size(schema), self.rate(schema)
         self.view(schema)
@@ -158,27 +158,27 @@ class DPKIP(AbstractKernelMethod):
             raise LimbeckError(
                 f"{self.epochs:g} epochs are {steps} steps, more than {MOST_STEPS}; choose fewer."
             )
-        gradient = Charge(
+        gradient = Gradients(
             name=GRADIENT,
-            mechanism="gaussian",
-            sensitivity=self.clip,
-            coordinates=size * width,
-            sampling=rate,
-            steps=steps,
+            clip=self.clip,
+            size=size * width,
+            rate=rate,
+            rows=schema.rows or 1,
+            count=steps,
         )
         if not self.weigh_classes:
-            return [Request(charge=gradient, share=1.0)]
-        counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=len(schema.classes))
+            return [Asked(question=gradient, share=1.0)]
+        counts = Histogram.of_classes(COUNTS, schema)
         return [
-            Request(charge=counts, share=self.count_share),
-            Request(charge=gradient, share=1 - self.count_share),
+            Asked(question=counts, share=self.count_share),
+            Asked(question=gradient, share=1 - self.count_share),
         ]
 
     # ---- the run ----------------------------------------------------------------------------
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
         schema = private.schema
-        measured = {COUNTS: private.histogram(COUNTS)} if self.weigh_classes else {}
+        measured = {COUNTS: private.ask(COUNTS).values} if self.weigh_classes else {}
         weights = self._class_weights(schema, measured)
         label_key, start_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), 1))
         labels = self._labels(schema, label_key)
@@ -215,12 +215,10 @@ class DPKIP(AbstractKernelMethod):
     ) -> np.ndarray:
         """The support after all steps, as the kernel sees it."""
         schema = private.schema
-        rows, steps = schema.rows or 1, private.steps(GRADIENT)
-        divisor = self.rate(schema) * rows * (self.clip if self.scaling == "free" else 1.0)
+        divisor = self.rate(schema) * (schema.rows or 1) * (self.clip if self.scaling == "free" else 1.0)
         feature_space = self.mechanism == "features"
         features = self.features(schema, seed) if self._has_features else None
         source = self._gradients(schema, support, weights, features)
-        oracle = private.gradients(GRADIENT, source, rows=rows)
         optimiser = (
             optax.adam(self.learning_rate, eps=self.adam_epsilon)
             if self.optimiser == "adam"
@@ -234,17 +232,19 @@ class DPKIP(AbstractKernelMethod):
             change, state = optimiser.update(gradient, state, free)
             return optax.apply_updates(free, change), state
 
-        for _ in range(steps):
-            if feature_space:
-                placed = support.place(free).astype(np.float32)
-                phi = features_of(features, placed)
-                noisy = oracle(phi.ravel()).reshape(phi.shape).astype(np.float32)
-                gradient = support.pick(pull_back(features, placed, noisy))
-            else:
-                gradient = oracle(free)
-            scaled = jnp.asarray(gradient / divisor, jnp.float32)
-            moved, state = update(scaled, state, jnp.asarray(free))
-            free = np.asarray(moved)
+        with private.steps(GRADIENT, source) as ask:
+            for _ in range(private.step_count(GRADIENT)):
+                if feature_space:
+                    placed = support.place(free).astype(np.float32)
+                    phi = features_of(features, placed)
+                    noisy = ask({"parameters": phi.ravel()})[0].values
+                    noisy = noisy.reshape(phi.shape).astype(np.float32)
+                    gradient = support.pick(pull_back(features, placed, noisy))
+                else:
+                    gradient = ask({"parameters": free})[0].values
+                scaled = jnp.asarray(gradient / divisor, jnp.float32)
+                moved, state = update(scaled, state, jnp.asarray(free))
+                free = np.asarray(moved)
         return support.place(free)
 
     @property

@@ -26,9 +26,9 @@ class DPMERF(AbstractMeanEmbedding):
         norm 1 (the heterogeneous embedding of numbers and categories: the root of 2), under
         add/remove of one row, with discrete Gaussian noise calibrated jointly. Events: two Gaussians.
 
-    >>> DPMERF(features=1000).requests(
+    >>> DPMERF(features=1000).questions(
     ...     Schema(dataset="d", columns=(Category(name="c", values=("a", "b")),))
-    ... )[1].charge.coordinates
+    ... )[1].question.size
     1000
     """
 

@@ -7,16 +7,14 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from .._check import LimbeckError, positive
 from .._schema import Schema
 from ..features import DenseTangent, StripTangent, mismatch, split_blocks
 from ..nets import Generator
-from ..privacy import Private
-from ._base import Progress
-from ._embedding import COUNTS, EMBEDDING, AbstractMeanEmbedding
+from ..privacy import OuterSum
+from ._embedding import EMBEDDING, AbstractMeanEmbedding
 from ._kernel import choice
 
 NETWORKS = ("dense", "strip")
@@ -33,8 +31,8 @@ class DPNTK(AbstractMeanEmbedding):
 
     >>> from limbeck import Category
     >>> schema = Schema(dataset="d", columns=(Category(name="c", values=("a", "b")),))
-    >>> DPNTK(widths=(10,)).requests(schema)[1].charge.coordinates  # 10 x (2 + 1), and 10 + 1
-    41
+    >>> DPNTK(widths=(10,)).questions(schema)[1].question.blocks
+    ((10, 3), (11, 1))
     """
 
     name: ClassVar[str] = "dp-ntk"
@@ -65,8 +63,17 @@ class DPNTK(AbstractMeanEmbedding):
             raise LimbeckError(f"Expected 0 <= debias <= 1, got {self.debias}.")
 
     def feature_size(self, schema: Schema) -> tuple[int, float]:
-        made = jax.eval_shape(lambda: self._drawn(schema, jax.random.key(0)))
-        return made.size, 1.0
+        return self._shape(schema).size, 1.0
+
+    def embedding_of(self, schema: Schema) -> OuterSum:
+        blocks = tuple(self._shape(schema).blocks)
+        return OuterSum(name=EMBEDDING, bound=1.0, blocks=blocks, groups=len(schema.classes))
+
+    def _shape(self, schema: Schema) -> DenseTangent | StripTangent:
+        made: DenseTangent | StripTangent = jax.eval_shape(
+            lambda: self._drawn(schema, jax.random.key(0))
+        )
+        return made
 
     def feature_map(self, schema: Schema, seed: int) -> DenseTangent | StripTangent:
         return self._drawn(schema, jax.random.fold_in(jax.random.key(seed), 1))
@@ -78,11 +85,6 @@ class DPNTK(AbstractMeanEmbedding):
         if schema.image:
             raise LimbeckError("The network 'strip' is for tables; images want 'dense'.")
         return StripTangent(**shape, outputs=self.outputs, side=self.side)
-
-    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
-        counts = private.histogram(COUNTS)
-        features = self.feature_map(private.schema, seed)
-        return {COUNTS: counts, EMBEDDING: private.outer_blocks(EMBEDDING, features)}
 
     def _loss(self, generator: Generator, key: Array, target: Any) -> Array:
         means, weights, features = target

@@ -20,8 +20,8 @@ from jaxtyping import Array, Float
 from .._check import fraction, positive
 from .._schema import Schema
 from ..nets import GENERATORS, Generator, build_generator, fit, settle
-from ..privacy import Charge, FeatureMap, Private
-from ._base import AbstractMeasureOnce, Product, Progress, Request
+from ..privacy import Asked, Histogram, Measurement, Private, Question, Sum
+from ._base import AbstractMeasureOnce, Product, Progress, values_of
 from ._kernel import choice
 from ._source import Generated
 
@@ -59,39 +59,43 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
         positive(code=self.code, hidden=len(self.hidden), **widths)
 
     @abc.abstractmethod
-    def feature_map(self, schema: Schema, seed: int) -> FeatureMap:
+    def feature_map(self, schema: Schema, seed: int) -> Any:
         """The features to measure; drawn with a public seed."""
 
     @abc.abstractmethod
     def feature_size(self, schema: Schema) -> tuple[int, float]:
         """Number of features and bound on their norm, known from the schema alone."""
 
-    def requests(self, schema: Schema) -> list[Request]:
-        classes = len(schema.classes)
-        size, bound = self.feature_size(schema)
-        counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=classes)
-        embedding = Charge(name=EMBEDDING, sensitivity=bound, coordinates=classes * size)
+    def questions(self, schema: Schema) -> list[Asked]:
+        counts = Histogram.of_classes(COUNTS, schema)
         return [
-            Request(charge=counts, share=self.count_share),
-            Request(charge=embedding, share=1 - self.count_share),
+            Asked(question=counts, share=self.count_share),
+            Asked(question=self.embedding_of(schema), share=1 - self.count_share),
         ]
 
-    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
-        counts = private.histogram(COUNTS)
+    def embedding_of(self, schema: Schema) -> Question:
+        """What is asked about the features."""
+        size, bound = self.feature_size(schema)
+        return Sum(name=EMBEDDING, bound=bound, size=size, groups=len(schema.classes))
+
+    def measure(
+        self, private: Private, *, seed: int, progress: Progress
+    ) -> dict[str, Measurement]:
+        counts = private.ask(COUNTS)
         return {
             COUNTS: counts,
-            EMBEDDING: private.sum(EMBEDDING, self.feature_map(private.schema, seed)),
+            EMBEDDING: private.ask(EMBEDDING, self.map_spec("feature_map", seed)),
         }
 
-    def distil(
+    def distill(
         self,
         schema: Schema,
-        measurements: Mapping[str, np.ndarray],
-        noise: Mapping[str, float],
+        measured: Mapping[str, Measurement],
         *,
         seed: int,
         progress: Progress,
     ) -> Product:
+        measurements = values_of(measured)
         weights, size = class_weights(measurements[COUNTS])
         build_key, fit_key, norm_key = jax.random.split(jax.random.key(seed), 3)
         generator_settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}

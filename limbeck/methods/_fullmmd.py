@@ -19,14 +19,14 @@ from jaxtyping import Array, Float
 from .._check import positive
 from .._schema import Schema
 from ..nets import GENERATORS, Generator, build_generator, settle
-from ..privacy import Charge, Private
-from ._base import AbstractMethod, Product, Progress, Request
+from ..privacy import Asked, BareRows, Private
+from ._base import AbstractMethod, Product, Progress
 from ._dpmerf import default_length_scales
 from ._embedding import class_weights
 from ._kernel import choice
 from ._source import Generated
 
-ROWS = "bare rows"
+ROWS = BareRows().name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +63,11 @@ class FullMMD(AbstractMethod):
         positive(code=self.code, hidden=len(self.hidden))
         positive(**{f"length_scales[{i}]": s for i, s in enumerate(self.length_scales)})
 
-    def requests(self, schema: Schema) -> list[Request]:
-        charge = Charge(name=ROWS, mechanism="gaussian", sensitivity=1.0, coordinates=1)
-        return [Request(charge=charge, share=1.0)]
+    def questions(self, schema: Schema) -> list[Asked]:
+        return [Asked(question=BareRows(), share=1.0)]
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
-        schema, held = private.schema, private.raw(ROWS)
+        schema, held = private.schema, private.ask(ROWS).values
         classes = len(schema.classes)
         members = [np.flatnonzero(held.labels == c) for c in range(classes)]
         weights, size = class_weights(np.asarray([len(m) for m in members]))

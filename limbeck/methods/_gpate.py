@@ -24,8 +24,8 @@ from ..nets import (
     settle,
     weights_of,
 )
-from ..privacy import Charge, FeatureMap, Private
-from ._base import AbstractMethod, Product, Progress, Request, check_values_declared
+from ..privacy import Asked, Faculty, FeatureMap, Histogram, Private
+from ._base import AbstractMethod, Product, Progress, check_values_declared
 from ._critic import Critic, Question
 from ._dpmerf import default_length_scales
 from ._embedding import COUNTS, class_weights
@@ -163,22 +163,14 @@ class GPATE(AbstractMethod):
 
     # ---- the plan ---------------------------------------------------------------------------
 
-    def requests(self, schema: Schema) -> list[Request]:
+    def questions(self, schema: Schema) -> list[Asked]:
         check_values_declared(self.name, schema)
         self._check(schema)
-        *most, votes = self.aggregator(schema).ballot.charges()
-        asked = [Request(charge=c, share=self.threshold_share) for c in most]
-        asked.append(Request(charge=votes, share=1 - self.threshold_share * len(most)))
-        if self.count_epsilon:
-            counts = Charge(
-                name=COUNTS,
-                mechanism="discrete laplace",
-                sensitivity=1.0,
-                noise_multiplier=1 / self.count_epsilon,
-                coordinates=len(schema.classes),
-            )
-            asked.insert(0, Request(charge=counts, share=0.0))
-        return asked
+        votes = Asked(question=self.aggregator(schema).ballot, share=1.0)
+        if not self.count_epsilon:
+            return [votes]
+        counts = Histogram.of_classes(COUNTS, schema, epsilon=self.count_epsilon)
+        return [Asked(question=counts, share=0.0), votes]
 
     def aggregator(self, schema: Schema) -> GradientAggregator:
         """The mechanism that answers an update's question."""
@@ -192,6 +184,7 @@ class GPATE(AbstractMethod):
             clip=self.clip,
             bins=self.bins,
             threshold=self.threshold,
+            threshold_share=self.threshold_share,
         )
 
     def _check(self, schema: Schema) -> None:
@@ -266,7 +259,7 @@ class GPATE(AbstractMethod):
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
         schema = private.schema
         classes = len(schema.classes)
-        measured = {COUNTS: private.histogram(COUNTS)} if self.count_epsilon else {}
+        measured = {COUNTS: private.ask(COUNTS).values} if self.count_epsilon else {}
         weights, size = class_weights(measured.get(COUNTS, np.ones(classes)))
         generator, settings = self._teach(private, seed)
         norm_key = jax.random.fold_in(jax.random.key(seed), 3)
@@ -286,20 +279,22 @@ class GPATE(AbstractMethod):
         build_key, ask_key = jax.random.split(jax.random.key(seed))
         generator = build_generator(schema, settings, key=build_key)
         phi = self.sight(schema, seed)
-        oracle = private.teachers(self._critic(schema, aggregator, seed), aggregator.ballot, phi)
+        faculty = Faculty(self._critic(schema, aggregator, seed), phi)
         state = self._optimiser.init(eqx.filter(generator, eqx.is_inexact_array))
         mean = generator
-        for key in jax.random.split(ask_key, self.updates):
-            codes, question = _question(self, aggregator, generator, phi, key)
-            wanted = aggregator.restore(oracle(question), question.matrices)
-            wanted = wanted[question.labels] if self._linear else wanted
-            for step in range(self.generator_steps):
-                if self._linear and step:  # what linear teachers say holds for other rows as well
-                    codes = jax.random.normal(jax.random.fold_in(key, step), codes.shape)
-                generator, state = _moved(
-                    self, generator, state, phi, codes, question.labels, wanted
-                )
-            mean = _averaged(mean, generator, self.average) if self.average else generator
+        with private.steps(aggregator.ballot.name, faculty) as ask:
+            for key in jax.random.split(ask_key, self.updates):
+                codes, question = _question(self, aggregator, generator, phi, key)
+                tallies = [answer.values for answer in ask({"question": question})]
+                wanted = aggregator.restore(tallies, question.matrices)
+                wanted = wanted[question.labels] if self._linear else wanted
+                for step in range(self.generator_steps):
+                    if self._linear and step:  # what linear teachers say holds for other rows, too
+                        codes = jax.random.normal(jax.random.fold_in(key, step), codes.shape)
+                    generator, state = _moved(
+                        self, generator, state, phi, codes, question.labels, wanted
+                    )
+                mean = _averaged(mean, generator, self.average) if self.average else generator
         return mean, settings
 
     @property

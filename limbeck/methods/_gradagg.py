@@ -40,6 +40,7 @@ class GradientAggregator:
         clip: Largest coordinate; beyond it votes go to the outermost bin.
         bins: Of a histogram.
         threshold: Share of the teachers that must agree.
+        threshold_share: Share of the budget for finding out whether they do.
     """
 
     aggregation: str
@@ -51,6 +52,7 @@ class GradientAggregator:
     clip: float
     bins: int
     threshold: float
+    threshold_share: float
 
     @property
     def _kept(self) -> int:
@@ -58,16 +60,16 @@ class GradientAggregator:
 
     @property
     def ballot(self) -> Ballot:
-        """The mechanism, which states its own charges."""
+        """The question that is asked of the rows."""
         size = self.points * self._kept
         if self.aggregation == "sum":
-            return Directions(name=NAME, size=size, steps=self.updates)
+            return Directions(name=NAME, size=size, count=self.updates)
         return Votes(
             name=NAME,
             coordinates=size,
             bins=self.bins,
-            steps=self.updates,
-            largest=self.aggregation == "confident-gnmax",
+            count=self.updates,
+            largest_share=self.threshold_share if self.aggregation == "confident-gnmax" else 0.0,
         )
 
     def projections(self, key: PRNGKeyArray) -> Array | None:

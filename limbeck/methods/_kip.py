@@ -16,12 +16,12 @@ from jaxtyping import Array
 from .._check import LimbeckError, not_negative, positive
 from .._schema import Schema
 from ..features import centred, features_of, with_ridge
-from ..privacy import Charge, Private
-from ._base import Product, Progress, Request
+from ..privacy import Asked, BareRows, Private
+from ._base import Product, Progress
 from ._kernel import AbstractKernelMethod, InnerProducts, choice
 from ._source import Distilled
 
-ROWS = "bare rows"
+ROWS = BareRows().name
 MOST_FEATURES = 6000
 """Features up to which their second moments (a square matrix) are worth holding."""
 
@@ -90,17 +90,16 @@ class KIP(AbstractKernelMethod):
             targets=(self.targets, ("fixed", "learned", "solved")),
         )
 
-    def requests(self, schema: Schema) -> list[Request]:
+    def questions(self, schema: Schema) -> list[Asked]:
         self.support_size(schema)
         self.view(schema)
         self.function(schema, 0)
         self._steps(schema.rows)
-        charge = Charge(name=ROWS, mechanism="gaussian", sensitivity=1.0, coordinates=1)
-        return [Request(charge=charge, share=1.0)]
+        return [Asked(question=BareRows(), share=1.0)]
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
         schema = private.schema
-        held = private.raw(ROWS)
+        held = private.ask(ROWS).values
         view, rng = self.view(schema), np.random.default_rng(seed)
         known = held.labels >= 0
         rows = view(schema.expand(held.cells[known])).astype(np.float32)

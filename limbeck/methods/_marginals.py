@@ -18,8 +18,8 @@ import numpy as np
 from .._check import LimbeckError, fraction, not_negative, positive
 from .._schema import Schema
 from ..features import Pairs, Singles, group_cells, most_cells
-from ..privacy import Charge, Private
-from ._base import AbstractMeasureOnce, Product, Progress, Request
+from ..privacy import Asked, Histogram, Measurement, OuterSum, Private, Sum
+from ._base import AbstractMeasureOnce, Product, Progress, values_of
 from ._embedding import COUNTS, class_weights
 from ._softfit import NoisyMarginals, fit_soft_rows, to_simplex
 from ._softrows import SoftRows
@@ -55,8 +55,8 @@ class Marginals(AbstractMeasureOnce):
 
     >>> from limbeck import Category
     >>> pair = tuple(Category(name=n, values=("a", "b")) for n in "xy")
-    >>> [r.charge.sensitivity for r in Marginals().requests(Schema(dataset="d", columns=pair))]
-    [1.0, 1.4142135623730951, 2.0]
+    >>> [asked.question.name for asked in Marginals().questions(Schema(dataset="d", columns=pair))]
+    ['class counts', 'single columns', 'pairs of columns']
     """
 
     name: ClassVar[str] = "marginals"
@@ -92,44 +92,54 @@ class Marginals(AbstractMeasureOnce):
         if self.groups < 2:
             raise LimbeckError(f"Expected groups > 1, got {self.groups}.")
 
-    def requests(self, schema: Schema) -> list[Request]:
+    def questions(self, schema: Schema) -> list[Asked]:
         if schema.image:
             raise LimbeckError("marginals is a method for tables; choose another for images.")
         classes, columns = len(schema.classes), len(schema.inputs)
         cells = sum(most_cells(c, self._grid(schema)) for c in schema.inputs)
         groups = self._widest(schema, self._most_groups(schema))
-        singles = Charge(name=SINGLES, sensitivity=math.sqrt(columns), coordinates=classes * cells)
-        pairs = Charge(name=PAIRS, sensitivity=float(columns), coordinates=classes * groups**2)
-        counts = Charge(name=COUNTS, sensitivity=1.0, coordinates=classes)
+        singles = Sum(name=SINGLES, bound=math.sqrt(columns), size=cells, groups=classes)
+        blocks = ((groups, groups),)
+        pairs = OuterSum(name=PAIRS, bound=float(columns), blocks=blocks, groups=classes)
         share = self._single_share(schema)
         fraction(count_share_and_single_share=self.count_share + share)
         return [
-            Request(charge=counts, share=self.count_share),
-            Request(charge=singles, share=share),
-            Request(charge=pairs, share=1 - self.count_share - share),
+            Asked(question=Histogram.of_classes(COUNTS, schema), share=self.count_share),
+            Asked(question=singles, share=share),
+            Asked(question=pairs, share=1 - self.count_share - share),
         ]
 
-    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
-        schema = private.schema
-        features = Singles(schema, grid=self._grid(schema))
-        counts = private.histogram(COUNTS)
-        singles = private.sum(SINGLES, features)
-        groups = self._groups(schema, counts, singles, private.noise())
-        pairs = private.outer(PAIRS, Pairs(features, groups))
-        return {COUNTS: counts, SINGLES: singles, PAIRS: pairs}
+    def measure(
+        self, private: Private, *, seed: int, progress: Progress
+    ) -> dict[str, Measurement]:
+        counts = private.ask(COUNTS)
+        singles = private.ask(SINGLES, self.map_spec("single_cells", seed))
+        noise = private.noise_of(PAIRS)
+        groups = self._groups(private.schema, counts.values, singles.values, noise)
+        pairs = private.ask(PAIRS, self.map_spec("grouped_pairs", seed), {"groups": groups})
+        matrices = pairs.values.reshape(len(counts.values), *Pairs.shape_of(groups))
+        return {COUNTS: counts, SINGLES: singles, PAIRS: pairs._replace(values=matrices)}
 
-    def distil(
+    def single_cells(self, schema: Schema, seed: int) -> Singles:
+        """The map of a row to its cell in every column."""
+        return Singles(schema, grid=self._grid(schema))
+
+    def grouped_pairs(self, schema: Schema, seed: int, groups: list[np.ndarray]) -> Pairs:
+        """The map of a row to its groups of cells, times themselves."""
+        return Pairs(self.single_cells(schema, seed), groups)
+
+    def distill(
         self,
         schema: Schema,
-        measurements: Mapping[str, np.ndarray],
-        noise: Mapping[str, float],
+        measured: Mapping[str, Measurement],
         *,
         seed: int,
         progress: Progress,
     ) -> Product:
-        counts, singles, pairs = (measurements[name] for name in (COUNTS, SINGLES, PAIRS))
+        counts, singles, pairs = (measured[name].values for name in (COUNTS, SINGLES, PAIRS))
+        noise = {name: answer.noise for name, answer in measured.items()}
         weights, size = class_weights(counts)
-        groups = self._groups(schema, counts, singles, noise)
+        groups = self._groups(schema, counts, singles, noise[PAIRS])
         marginals = _marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
         # As many soft rows as the measured pairs can tell apart.
         told = FOR_EACH * size / _spread(noise[PAIRS])
@@ -153,7 +163,7 @@ class Marginals(AbstractMeasureOnce):
             grid=self._grid(schema),
         )
         return Product(
-            source=source, rows=schema.rows or max(1, round(size)), measurements=measurements
+            source=source, rows=schema.rows or max(1, round(size)), measurements=values_of(measured)
         )
 
     # ---- from the schema alone: what noise will leave of the counts -------------------------------
@@ -192,11 +202,11 @@ class Marginals(AbstractMeasureOnce):
         schema: Schema,
         counts: np.ndarray,
         singles: np.ndarray,
-        noise: Mapping[str, float],
+        noise: float,
     ) -> list[np.ndarray]:
         """For each column the group of each cell: from noisy numbers, so the same ones ever after."""
         most, classes = self._most_groups(schema), len(counts)
-        floor = FLOOR * noise[PAIRS] * math.sqrt(classes / 2)
+        floor = FLOOR * noise * math.sqrt(classes / 2)
         rows = class_weights(counts)[1]
         start, groups = 0, []
         for cells in Singles(schema, grid=self._grid(schema)).cells:

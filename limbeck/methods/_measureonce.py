@@ -22,7 +22,7 @@ from jaxtyping import Array
 from .._check import LimbeckError, fraction, not_negative, positive
 from .._schema import Schema
 from ..features import Fourier, RandomConvNets, Scattering, features_of
-from ..privacy import Charge, Private
+from ..privacy import Asked, Head, Histogram, Measurement, OuterSum, Private, Sum
 from ._align import (
     Blur,
     Targets,
@@ -36,13 +36,14 @@ from ._align import (
     sharpened,
     spread,
 )
-from ._base import AbstractMeasureOnce, Product, Progress, Request, check_values_declared
+from ._base import AbstractMeasureOnce, Product, Progress, check_values_declared, values_of
 from ._dpmerf import default_length_scales
 from ._embedding import COUNTS, class_weights
 from ._networks import NetworkResiduals, network_blocks, network_bound, read_networks
 from ._prototypes import (
     BINS,
     Centred,
+    Clusters,
     ClusterSums,
     Prototypes,
     PrototypeSums,
@@ -55,7 +56,7 @@ from ._prototypes import (
     update,
 )
 from ._source import Distilled
-from ._teacher import linear_features, soft_labels, softmax_residual, train_teacher
+from ._teacher import linear_features, soft_labels, train_teacher
 
 MEAN, CLASS_MEANS, CLUSTERS = "mean", "class means", "clusters"
 PROTOTYPES, NETWORKS, TEACHER = "prototypes", "random networks", "teacher"
@@ -109,7 +110,11 @@ class MeasureOnce(AbstractMeasureOnce):
         cluster. Later questions depend on earlier answers, which Gaussian composition allows.
         Events: Gaussians.
 
-    >>> MeasureOnce(goal="ridge").requests(Schema.load("mnist.toml"))  # doctest: +SKIP
+    >>> from limbeck import Category, Image
+    >>> columns = Image(height=8, width=8), Category(name="c", values=(0, 1), label=True)
+    >>> asked = MeasureOnce(goal="ridge").questions(Schema(dataset="d", columns=columns))
+    >>> [one.question.name for one in asked]
+    ['class counts', 'teacher']
     """
 
     name: ClassVar[str] = "measure-once"
@@ -173,7 +178,7 @@ class MeasureOnce(AbstractMeasureOnce):
         if self.goal not in GOALS:
             raise LimbeckError(f"Expected a goal of {' or '.join(GOALS)}, got '{self.goal}'.")
 
-    def requests(self, schema: Schema) -> list[Request]:
+    def questions(self, schema: Schema) -> list[Asked]:
         classes = len(schema.classes)
         if not schema.label or classes < 2:
             raise LimbeckError(
@@ -185,118 +190,162 @@ class MeasureOnce(AbstractMeasureOnce):
                 "more would leave nothing to learn from a label."
             )
         check_values_declared(self.name, schema)
-        size = self._features(schema, 0).size
-        asked = {COUNTS: (1.0, classes)}
-        teacher = Charge(
-            name=TEACHER, sensitivity=1.0, coordinates=size * classes, steps=self.teacher_steps
+        parts, left = self._parts(schema), 1 - COUNT_SHARE - self._teacher_share(schema)
+        shares = {name: left * part / sum(parts.values()) for name, part in parts.items()}
+        teacher = Head(
+            name=TEACHER,
+            size=self.teacher_map(schema, 0).size,
+            outputs=classes,
+            count=self.teacher_steps,
         )
-        parts = self._parts(schema)
-        root, slots = np.sqrt(schema.slots), schema.slots
-        if parts:
-            low = low_basis(schema).shape[1]
-            groups = classes * self.clusters
-            asked[MEAN] = (MEAN_RADIUS * root, slots)
-            asked[CLASS_MEANS] = (CLASS_RADIUS * root, classes * slots)
-            bound = cluster_bound(LOW_RADIUS * root)
-            for number in range(ROUNDS):
-                asked[f"{CLUSTERS}/{number}"] = (bound, groups * (low + 1))
-            asked[PROTOTYPES] = (prototype_bound(ROW_RADIUS * root), groups * (slots + 1 + BINS))
-        if NETWORKS in parts:
-            networks = self._networks(schema, 0)
-            coordinates = sum(a * b for a, b in network_blocks(networks, classes))
-            asked[NETWORKS] = (network_bound(networks), coordinates)
-        left = 1 - COUNT_SHARE - self._teacher_share(schema)
-        shares = {COUNTS: COUNT_SHARE} | {
-            name: left * part / sum(parts.values()) for name, part in parts.items()
-        }
         return [
-            Request(
-                charge=Charge(name=name, sensitivity=float(bound), coordinates=coordinates),
-                share=shares[name.split("/")[0]] / (ROUNDS if "/" in name else 1),
-            )
-            for name, (bound, coordinates) in asked.items()
-        ] + [Request(charge=teacher, share=self._teacher_share(schema))]
+            Asked(question=Histogram.of_classes(COUNTS, schema), share=COUNT_SHARE),
+            *(self._asked_prototypes(schema, shares) if parts else ()),
+            *(self._asked_networks(schema, shares) if NETWORKS in parts else ()),
+            Asked(question=teacher, share=self._teacher_share(schema)),
+        ]
 
-    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, np.ndarray]:
-        schema, noise = private.schema, private.noise()
-        found = {COUNTS: private.histogram(COUNTS)}
+    def _asked_prototypes(self, schema: Schema, shares: Mapping[str, float]) -> list[Asked]:
+        classes, slots = len(schema.classes), schema.slots
+        root, groups = float(np.sqrt(slots)), classes * self.clusters
+        low = low_basis(schema).shape[1]
+        mean = Sum(name=MEAN, bound=MEAN_RADIUS * root, size=slots, groups=1, by="all")
+        means = Sum(name=CLASS_MEANS, bound=CLASS_RADIUS * root, size=slots, groups=classes)
+        rounds = [
+            Sum(
+                name=f"{CLUSTERS}/{number}",
+                bound=cluster_bound(LOW_RADIUS * root),
+                size=low + 1,
+                groups=groups,
+                by="map",
+            )
+            for number in range(ROUNDS)
+        ]
+        prototypes = Sum(
+            name=PROTOTYPES,
+            bound=prototype_bound(ROW_RADIUS * root),
+            size=slots + 1 + BINS,
+            groups=groups,
+            by="map",
+        )
+        return [
+            Asked(question=mean, share=shares[MEAN]),
+            Asked(question=means, share=shares[CLASS_MEANS]),
+            *(Asked(question=one, share=shares[CLUSTERS] / ROUNDS) for one in rounds),
+            Asked(question=prototypes, share=shares[PROTOTYPES]),
+        ]
+
+    def _asked_networks(self, schema: Schema, shares: Mapping[str, float]) -> list[Asked]:
+        networks = self._networks(schema, 0)
+        question = OuterSum(
+            name=NETWORKS,
+            bound=network_bound(networks),
+            blocks=network_blocks(networks, len(schema.classes)),
+            labelled=True,
+        )
+        return [Asked(question=question, share=shares[NETWORKS])]
+
+    def measure(
+        self, private: Private, *, seed: int, progress: Progress
+    ) -> dict[str, Measurement]:
+        schema = private.schema
+        found = {COUNTS: private.ask(COUNTS)}
         if self._parts(schema):
-            self._measure_prototypes(private, found, noise, seed)
+            self._measure_prototypes(private, found, seed)
         if NETWORKS in self._parts(schema):
-            networks = self._networks(schema, seed)
-            base = self._at_prototypes(schema, found, noise, networks)
-            residuals = NetworkResiduals(networks, base)
-            sums = private.outer_blocks(NETWORKS, residuals, by_label=False)
-            found[NETWORKS] = sums.astype(np.float32)
-        features = self._features(schema, seed)
-        classes = len(schema.classes)
-        gradient = private.linear_gradients(TEACHER, features, softmax_residual, outputs=classes)
-        found[TEACHER] = train_teacher(
-            gradient,
-            size=features.size,
-            classes=classes,
-            rows=class_weights(found[COUNTS])[1],
-            noise=noise[TEACHER],
-            steps=self.teacher_steps,
-            learning_rate=self.teacher_rate,
-        ).astype(np.float32)
+            base = self._at_prototypes(schema, found, self._networks(schema, seed))
+            spec = self.map_spec("network_map", seed)
+            answer = private.ask(NETWORKS, spec, {"at_prototypes": base})
+            found[NETWORKS] = answer._replace(values=answer.values.astype(np.float32))
+        with private.steps(TEACHER, self.map_spec("teacher_map", seed)) as gradient:
+            weights = train_teacher(
+                lambda weights: gradient({"weights": weights})[0].values,
+                size=self.teacher_map(schema, seed).size,
+                classes=len(schema.classes),
+                rows=class_weights(found[COUNTS].values)[1],
+                noise=private.noise_of(TEACHER),
+                steps=self.teacher_steps,
+                learning_rate=self.teacher_rate,
+            ).astype(np.float32)
+        found[TEACHER] = Measurement(weights, private.noise_of(TEACHER), "discrete gaussian")
         return found
 
     def _measure_prototypes(
-        self,
-        private: Private,
-        found: dict[str, np.ndarray],
-        noise: Mapping[str, float],
-        seed: int,
+        self, private: Private, found: dict[str, Measurement], seed: int
     ) -> None:
         schema = private.schema
-        slots, root = schema.slots, float(np.sqrt(schema.slots))
-        grey = Centred(jnp.full(slots, 0.5), MEAN_RADIUS * root)
-        found[MEAN] = private.sum(MEAN, grey, by_label=False)
-        centre = self._centre(schema, found, noise)
-        centred = Centred(jnp.asarray(centre, jnp.float32), CLASS_RADIUS * root)
-        found[CLASS_MEANS] = private.sum(CLASS_MEANS, centred)
-        means = self._class_means(schema, found, noise)
+        found[MEAN] = private.ask(MEAN, self.map_spec("mean_map", seed))
+        centre = self._centre(schema, found)
+        found[CLASS_MEANS] = private.ask(
+            CLASS_MEANS, self.map_spec("class_map", seed), {"centre": centre}
+        )
+        means = self._class_means(schema, found)
         # As many clusters as can be told from noise; noise and counts are public by now.
-        size = class_weights(found[COUNTS])[1] / len(means)
-        affordable = size * TOLERANCE / max(noise[PROTOTYPES], 1e-9)
+        size = class_weights(found[COUNTS].values)[1] / len(means)
+        affordable = size * TOLERANCE / max(private.noise_of(PROTOTYPES), 1e-9)
         clusters = start_clusters(schema, means, int(np.clip(affordable, 1, self.clusters)), seed)
-        radius = LOW_RADIUS * root
+        radius = LOW_RADIUS * float(np.sqrt(schema.slots))
         for number in range(ROUNDS):
             name = f"{CLUSTERS}/{number}"
-            found[name] = private.grouped_sum(name, ClusterSums(clusters, radius))
-            last = number == ROUNDS - 1
+            spec = self.map_spec("cluster_map", seed)
+            found[name] = private.ask(name, spec, {"clusters": vars(clusters)})
+            last, answer = number == ROUNDS - 1, found[name]
             clusters = update(
-                clusters, found[name], radius, noise[name], last=last, seed=seed + number
+                clusters, answer.values, radius, answer.noise, last=last, seed=seed + number
             )
-        found[PROTOTYPES] = private.grouped_sum(
-            PROTOTYPES, PrototypeSums(clusters, ROW_RADIUS * root)
+        found[PROTOTYPES] = private.ask(
+            PROTOTYPES, self.map_spec("prototype_map", seed), {"clusters": vars(clusters)}
         )
 
-    def distil(
+    # ---- the maps that are measured -------------------------------------------------------------
+
+    def mean_map(self, schema: Schema, seed: int) -> Centred:
+        """Rows less a grey one."""
+        grey = jnp.full(schema.slots, 0.5)
+        return Centred(grey, MEAN_RADIUS * float(np.sqrt(schema.slots)))
+
+    def class_map(self, schema: Schema, seed: int, centre: np.ndarray) -> Centred:
+        """Rows less the mean of all."""
+        radius = CLASS_RADIUS * float(np.sqrt(schema.slots))
+        return Centred(jnp.asarray(centre, jnp.float32), radius)
+
+    def cluster_map(self, schema: Schema, seed: int, clusters: Mapping[str, Array]) -> ClusterSums:
+        """Coarse parts of rows, by their nearest centroid."""
+        return ClusterSums(Clusters(**clusters), LOW_RADIUS * float(np.sqrt(schema.slots)))
+
+    def prototype_map(
+        self, schema: Schema, seed: int, clusters: Mapping[str, Array]
+    ) -> PrototypeSums:
+        """Rows less their class's mean, by their nearest centroid."""
+        return PrototypeSums(Clusters(**clusters), ROW_RADIUS * float(np.sqrt(schema.slots)))
+
+    def network_map(self, schema: Schema, seed: int, at_prototypes: Array) -> NetworkResiduals:
+        """What random networks see in rows, beyond what they see in prototypes."""
+        return NetworkResiduals(self._networks(schema, seed), at_prototypes)
+
+    def distill(
         self,
         schema: Schema,
-        measurements: Mapping[str, np.ndarray],
-        noise: Mapping[str, float],
+        measured: Mapping[str, Measurement],
         *,
         seed: int,
         progress: Progress,
     ) -> Product:
-        classes = len(schema.classes)
+        classes, measurements = len(schema.classes), values_of(measured)
         agree = Targets(
-            features=self._features(schema, seed), teacher=jnp.asarray(measurements[TEACHER])
+            features=self.teacher_map(schema, seed), teacher=jnp.asarray(measurements[TEACHER])
         )
         rng = np.random.default_rng(seed)
         if NETWORKS in measurements:
             networks = self._networks(schema, seed)
-            base = np.asarray(self._at_prototypes(schema, measurements, noise, networks))
+            base = np.asarray(self._at_prototypes(schema, measured, networks))
             counts, sums = measurements[COUNTS], measurements[NETWORKS]
-            seen = read_networks(networks, base, sums, counts, noise[NETWORKS])
+            seen = read_networks(networks, base, sums, counts, measured[NETWORKS].noise)
             agree = replace(agree, networks=networks, seen=seen)
         rate, steps, each = self.learning_rate, self.steps, self.per_class
         trusted = False
         if PROTOTYPES in measurements:
-            plain = self._prototypes(schema, measurements, noise)
+            plain = self._prototypes(schema, measured)
             enough = max(ENOUGH, plain.rows.shape[1])
             if agree.networks and each >= 2 * enough:
                 each = enough
@@ -352,42 +401,32 @@ class MeasureOnce(AbstractMeasureOnce):
 
     # ---- what the noisy answers say -----------------------------------------------------------
 
-    def _centre(
-        self, schema: Schema, found: Mapping[str, np.ndarray], noise: Mapping[str, float]
-    ) -> np.ndarray:
-        total = np.asarray([class_weights(found[COUNTS])[1]])
-        grey = np.full(schema.slots, 0.5)
-        return np.asarray(read_means(schema, grey, found[MEAN], total, noise[MEAN])[0])
+    def _centre(self, schema: Schema, found: Mapping[str, Measurement]) -> np.ndarray:
+        total = np.asarray([class_weights(found[COUNTS].values)[1]])
+        grey, sums = np.full(schema.slots, 0.5), found[MEAN]
+        return np.asarray(read_means(schema, grey, sums.values, total, sums.noise)[0])
 
-    def _class_means(
-        self, schema: Schema, found: Mapping[str, np.ndarray], noise: Mapping[str, float]
-    ) -> np.ndarray:
-        centre = self._centre(schema, found, noise)
-        return read_means(schema, centre, found[CLASS_MEANS], found[COUNTS], noise[CLASS_MEANS])
+    def _class_means(self, schema: Schema, found: Mapping[str, Measurement]) -> np.ndarray:
+        centre, sums = self._centre(schema, found), found[CLASS_MEANS]
+        return read_means(schema, centre, sums.values, found[COUNTS].values, sums.noise)
 
-    def _prototypes(
-        self, schema: Schema, found: Mapping[str, np.ndarray], noise: Mapping[str, float]
-    ) -> Prototypes:
-        means = self._class_means(schema, found, noise)
+    def _prototypes(self, schema: Schema, found: Mapping[str, Measurement]) -> Prototypes:
+        means, sums = self._class_means(schema, found), found[PROTOTYPES]
         radius = ROW_RADIUS * float(np.sqrt(schema.slots))
-        return read_prototypes(schema, means, found[PROTOTYPES], radius, noise[PROTOTYPES])
+        return read_prototypes(schema, means, sums.values, radius, sums.noise)
 
     def _at_prototypes(
-        self,
-        schema: Schema,
-        found: Mapping[str, np.ndarray],
-        noise: Mapping[str, float],
-        networks: RandomConvNets,
+        self, schema: Schema, found: Mapping[str, Measurement], networks: RandomConvNets
     ) -> Array:
         """Mean features (classes, size) of the networks at the prototypes, weighted by size."""
-        rows, sizes, _ = self._prototypes(schema, found, noise)
+        rows, sizes, _ = self._prototypes(schema, found)
         phi = eqx.filter_jit(networks)(jnp.asarray(rows.reshape(-1, schema.slots), jnp.float32))
         weights = jnp.asarray(sizes / sizes.sum(axis=1, keepdims=True), jnp.float32)
         return jnp.einsum("ck,ckf->cf", weights, phi.reshape(*sizes.shape, -1))
 
     # ---- what is measured, from the schema alone -------------------------------------------------
 
-    def _features(self, schema: Schema, seed: int) -> Scattering | Fourier:
+    def teacher_map(self, schema: Schema, seed: int) -> Scattering | Fourier:
         """Features of the teacher, of norm 1."""
         scales = default_length_scales(schema)
         return linear_features(schema, size=self.features, length_scales=scales, seed=seed)

@@ -33,11 +33,6 @@ def linear_features(
     )
 
 
-def softmax_residual(weights: Array, phi: Array, label: Array) -> Array:
-    """The cross-entropy's derivative by the outputs of a linear head, for one row."""
-    return jax.nn.softmax(phi @ weights) - jax.nn.one_hot(label, weights.shape[1])
-
-
 def train_teacher(
     gradient: Callable[[np.ndarray], np.ndarray],
     *,

@@ -1,29 +1,12 @@
 """The privacy boundary: budget, charges, noise, the ledger, and `Private`, the holder of rows."""
 
-from ._accountant import (
-    MECHANISMS as MECHANISMS,
-)
-from ._accountant import (
-    Charge as Charge,
-)
-from ._accountant import (
-    Cost as Cost,
-)
-from ._accountant import (
-    calibrate as calibrate,
-)
-from ._accountant import (
-    cost as cost,
-)
-from ._accountant import (
-    gaussian_epsilon as gaussian_epsilon,
-)
-from ._accountant import (
-    mu_for as mu_for,
-)
-from ._ballots import Ballot as Ballot
-from ._ballots import Directions as Directions
-from ._ballots import Votes as Votes
+from ._accountant import MECHANISMS as MECHANISMS
+from ._accountant import Charge as Charge
+from ._accountant import Cost as Cost
+from ._accountant import calibrate as calibrate
+from ._accountant import cost as cost
+from ._accountant import gaussian_epsilon as gaussian_epsilon
+from ._accountant import mu_for as mu_for
 from ._budget import ADJACENCIES as ADJACENCIES
 from ._budget import Budget as Budget
 from ._gnmax import VoteAnalysis as VoteAnalysis
@@ -35,17 +18,36 @@ from ._ledger import Run as Run
 from ._ledger import new_run as new_run
 from ._noise import Noise as Noise
 from ._noise import Stream as Stream
-from ._private import OTHER as OTHER
-from ._private import Private as Private
-from ._questions import BlockFactors as BlockFactors
-from ._questions import Factors as Factors
-from ._questions import FeatureMap as FeatureMap
-from ._questions import GroupedFeatures as GroupedFeatures
-from ._questions import LabelledFactors as LabelledFactors
-from ._questions import RowGradients as RowGradients
 from ._stopping import STOPPING as STOPPING
 from ._stopping import calibrate_stopping as calibrate_stopping
 from ._stopping import draw_runs as draw_runs
 from ._stopping import stopping_cost as stopping_cost
-from ._sum import check_grid as check_grid
-from ._teachers import Teacher as Teacher
+from .estimate import OTHER as OTHER
+from .estimate import FrequentValues as FrequentValues
+from .estimate import Quantiles as Quantiles
+from .estimate import estimates as estimates
+from .maps import MapSpec as MapSpec
+from .private import Private as Private
+from .question import Asked as Asked
+from .question import HeldRows as HeldRows
+from .question import Measurement as Measurement
+from .question import Mechanism as Mechanism
+from .question import Planned as Planned
+from .question import Question as Question
+from .question import Session as Session
+from .question import Unit as Unit
+from .questions.bare import BareRows as BareRows
+from .questions.head import Head as Head
+from .questions.histogram import Histogram as Histogram
+from .questions.outer import BlockFactors as BlockFactors
+from .questions.outer import LabelledFactors as LabelledFactors
+from .questions.outer import OneBlock as OneBlock
+from .questions.outer import OuterSum as OuterSum
+from .questions.sum import FeatureMap as FeatureMap
+from .questions.sum import GroupedFeatures as GroupedFeatures
+from .questions.sum import Sum as Sum
+from .teachers.ballots import Ballot as Ballot
+from .teachers.ballots import Directions as Directions
+from .teachers.ballots import Votes as Votes
+from .teachers.ensemble import Faculty as Faculty
+from .teachers.ensemble import Teacher as Teacher

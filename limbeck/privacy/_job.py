@@ -86,11 +86,11 @@ class Job:
     def matches(self, digest: str) -> bool:
         return self._read("digest") == digest
 
-    def load(self, name: str) -> np.ndarray | None:
+    def load(self, name: str, digest: str = "") -> np.ndarray | None:
         path = self.folder / _file_name(name)
         return np.load(path, allow_pickle=False) if path.exists() else None
 
-    def save(self, name: str, answer: np.ndarray) -> None:
+    def save(self, name: str, answer: np.ndarray, digest: str = "") -> None:
         path = self.folder / _file_name(name)
         partial = path.with_suffix(".partial")
         with open(partial, "wb") as file:
@@ -135,11 +135,11 @@ class JobPart:
     def __init__(self, job: Job, name: str) -> None:
         self._job, self._name = job, name
 
-    def load(self, name: str) -> np.ndarray | None:
-        return self._job.load(f"{self._name}/{name}")
+    def load(self, name: str, digest: str = "") -> np.ndarray | None:
+        return self._job.load(f"{self._name}/{name}", digest)
 
-    def save(self, name: str, answer: np.ndarray) -> None:
-        self._job.save(f"{self._name}/{name}", answer)
+    def save(self, name: str, answer: np.ndarray, digest: str = "") -> None:
+        self._job.save(f"{self._name}/{name}", answer, digest)
 
 
 def _file_name(name: str) -> str:

@@ -10,14 +10,18 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._data import Rows
-from ._noise import Stream
+from ..._data import Rows, Store
+from .._noise import Stream
+from ..maps import chunk_rows, evaluated
+from ..question import HeldRows
+from ..questions.sum import FeatureMap
 
 CHUNK_BYTES = 1 << 25
 """Memory for the work on one chunk of teachers (32 MiB): larger chunks leave the processor's cache."""
@@ -53,6 +57,14 @@ class Teacher(Protocol):
 
     def answer(self, state: Any, question: Any) -> Any:
         """Its answer: whole numbers for `Votes`, a vector for `Directions`."""
+
+
+@dataclass(frozen=True)
+class Faculty:
+    """What all teachers do, and what they see of a row: features, computed once; None: its slots."""
+
+    teacher: Teacher
+    features: FeatureMap | None = None
 
 
 class Shards:
@@ -110,6 +122,22 @@ class Ensemble:
         self._turn = self._size = 0
         self._states: list[Any] = []
 
+    @classmethod
+    def of_rows(cls, faculty: Faculty, held: HeldRows) -> Ensemble:
+        """Fresh teachers on disjoint shards of the rows."""
+        rows, schema, features = held.rows, held.schema, faculty.features
+        seen = _all_features(features, held) if features else rows.cells
+
+        def read(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            if not len(rows):
+                width = features.size if features else schema.slots
+                return np.zeros((len(places), width), np.float32), np.zeros(len(places), np.int32)
+            found = seen[places] if features else schema.expand(seen[places])
+            return found, np.maximum(rows.labels[places], 0)
+
+        shards = Shards(rows, faculty.teacher.count, held.stream("teachers/shards"))
+        return cls(faculty.teacher, shards, read)
+
     def ask(self, question: Any, *, answers: bool = True) -> Iterator[tuple[float, np.ndarray]]:
         """Let all teachers learn and, if wanted, answer; chunk by chunk, with the part done."""
         count, batch = self._teacher.count, self._teacher.batch
@@ -138,6 +166,14 @@ class Ensemble:
         numbers = sum(leaf.size for leaf in jax.tree_util.tree_leaves(state)) + 8 * answer.size
         public = sum(np.size(leaf) for leaf in jax.tree_util.tree_leaves(question))
         return max(1, min(self._teacher.count, CHUNK_BYTES // (4 * (2 * numbers + 2 * public))))
+
+
+def _all_features(features: FeatureMap, held: HeldRows) -> np.ndarray:
+    """Features of all rows, in a hidden file where they are many."""
+    size, store = chunk_rows(features.size, held.schema.slots), Store()
+    for batch in held.batches(size):
+        store.add(evaluated(features, size, held.schema.expand(batch.cells)))
+    return store.close(features.size)
 
 
 def _shard(rows: Rows, at: int, key: bytes, count: int) -> int:

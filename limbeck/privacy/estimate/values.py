@@ -1,0 +1,117 @@
+"""`FrequentValues`: which values of a category many rows hold, by noisy counts and a threshold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..._columns import Category, Values, canonical
+from ..._data import Rows
+from .._accountant import Charge
+from .._noise import Stream
+from .._sum import GridSum
+from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
+
+OTHER = "(other)"
+"""Catch-all value of a category whose frequent values were estimated."""
+
+
+def values_name(column: Category) -> str:
+    return f"values of {column.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequentValues(Question):
+    """Values of a column whose noisy counts pass a threshold, the most frequent first.
+
+    Privacy:
+        A row changes one count by one; neighbours differ in the counts of at most two values,
+        however many there are. A value that only one row holds passes with probability at most
+        `threshold_delta`; all else is the Gaussian mechanism. Noise is drawn only for values that
+        occur, which the threshold covers.
+
+    Args:
+        column: Name of the column.
+        most: Values at most.
+        threshold_delta: Probability that a lone value passes.
+    """
+
+    column: str
+    most: int
+    threshold_delta: float
+
+    @classmethod
+    def of_column(cls, column: Category, threshold_delta: float) -> FrequentValues:
+        return cls(
+            name=values_name(column),
+            column=column.name,
+            most=column.most,
+            threshold_delta=threshold_delta,
+        )
+
+    def measured(self) -> tuple[Charge, ...]:
+        delta = self.threshold_delta
+        return (Charge(name=self.name, sensitivity=1.0, coordinates=2, threshold_delta=delta),)
+
+    def calibrated(
+        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
+    ) -> CountedValues:
+        (charge,) = charges
+        if charge.sensitivity != unit.factor:
+            raise RuntimeError(f"'{self.name}' counts rows: its sensitivity is {unit.factor}")
+        # Under replacement two values may be lone.
+        return CountedValues((charge,), self.column, self.most, charge.threshold_delta / unit.factor)
+
+
+@dataclass(frozen=True)
+class CountedValues(Mechanism):
+    """Counts rows by the text of one column; its partial sums are counters."""
+
+    charges: tuple[Charge, ...]
+    column: str
+    most: int
+    chance: float
+    """With which a lone value may pass."""
+
+    def zero(self) -> Counter[str]:
+        return Counter()
+
+    def accumulate(self, partial: Counter[str], batch: Rows | None, made: Any) -> Counter[str]:
+        """A counter with raw values added; encoded rows no longer hold them."""
+        assert isinstance(made, Values)
+        found = np.bincount(made.codes[made.codes >= 0], minlength=len(made.distinct))
+        for text, count in zip(made.distinct, found, strict=True):
+            partial[canonical(text)] += int(count)
+        return partial
+
+    def session(self, held: HeldRows, row_map: Any) -> Session:
+        return _RawValues(self, held)
+
+    def finish(
+        self, partial: Counter[str], stream: Callable[[Charge], Stream]
+    ) -> tuple[Measurement, ...]:
+        (charge,) = self.charges
+        grid = GridSum(bound=1.0, noise=charge.noise, groups=1, size=1)
+        names = sorted(partial)
+        true = np.asarray([partial[name] for name in names], np.int64)[:, None] * grid.unit
+        noisy = grid.finalise(true, stream(charge))[:, 0]
+        threshold = 1.0 if grid.noise == 0 else 1 - grid.noise * ndtri(self.chance)
+        passed = np.flatnonzero(noisy >= threshold)
+        best = passed[np.argsort(-noisy[passed], kind="stable")][: self.most]
+        return (Measurement.under(charge, np.asarray([names[i] for i in best], dtype=str)),)
+
+
+class _RawValues(Session):
+    def __init__(self, mechanism: CountedValues, held: HeldRows) -> None:
+        self._mechanism, self._held = mechanism, held
+
+    def partial(self, step: int, state: State) -> Counter[str]:
+        total = self._mechanism.zero()
+        for raw in self._held.data._values(self._mechanism.column):
+            total = self._mechanism.accumulate(total, None, raw)
+        return total

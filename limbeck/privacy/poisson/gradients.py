@@ -1,0 +1,131 @@
+"""`Gradients`: sums of clipped gradients over Poisson batches, step after step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._data import Rows
+from .._accountant import Charge
+from .._noise import Stream
+from ..maps import padded
+from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
+from .gradient_sum import GradientSum
+from .sampling import PoissonBatches, Records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gradients(Question):
+    """Noisy sums (size,) of rows' gradients at parameters of one's choice, each over a fresh batch.
+
+    The map is a loss(parameters, slots, label) of one row; or `RowBlocks`, which makes gradients some
+    rows at a time; or `RowGradients`, where they are never made one by one. A step's state is
+    `parameters`, flat.
+
+    Privacy:
+        A row enters a step with probability `rate`, by a coin of its own, its gradient clipped so
+        that, all rounding included, it moves the sum by at most `clip`. Rows without a declared
+        label add nothing. Discrete Gaussian noise. Divide by a public batch size, never the true one.
+
+    Args:
+        clip: Most by which a row moves the sum.
+        size: Number of parameters.
+        rate: Probability with which a row enters a step.
+        rows: Public number of rows, for the fixed shape of a batch; the true number may be any: a
+            batch that overflows is processed in further pieces.
+        count: Number of steps.
+    """
+
+    stepwise: ClassVar[bool] = True
+
+    clip: float
+    size: int
+    rate: float
+    rows: int
+    count: int
+
+    @property
+    def steps(self) -> int:
+        return self.count
+
+    def measured(self) -> tuple[Charge, ...]:
+        return (
+            Charge(
+                name=self.name,
+                sensitivity=self.clip,
+                coordinates=self.size,
+                sampling=self.rate,
+                steps=self.count,
+            ),
+        )
+
+    def calibrated(
+        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
+    ) -> SummedBatches:
+        (charge,) = charges
+        batches = PoissonBatches(self.rate, self.rows)
+        grid = GradientSum(
+            sensitivity=charge.sensitivity,
+            noise=charge.noise,
+            size=self.size,
+            shape=batches.shape,
+        )
+        return SummedBatches((charge,), grid, batches)
+
+
+@dataclass(frozen=True)
+class SummedBatches(Mechanism):
+    """Draws a batch, clips its rows' gradients and adds them up in whole grid steps."""
+
+    charges: tuple[Charge, ...]
+    grid: GradientSum
+    batches: PoissonBatches
+
+    def __post_init__(self) -> None:
+        self.grid.limit  # noqa: B018  refuses a grid that cannot hold a gradient
+
+    def zero(self) -> np.ndarray:
+        return np.zeros(self.grid.size, np.int64)
+
+    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
+        """A sum with that of a whole Poisson batch added."""
+        return self.merge(partial, made)
+
+    def session(self, held: HeldRows, row_map: Any) -> Session:
+        return _Batches(self, held, row_map)
+
+    def finish(
+        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
+    ) -> tuple[Measurement, ...]:
+        (charge,) = self.charges
+        return (Measurement.under(charge, self.grid.finalise(partial, stream(charge))),)
+
+
+class _Batches(Session):
+    """Knows every record by a secret name, which throws its coins."""
+
+    def __init__(self, mechanism: SummedBatches, held: HeldRows, source: Any) -> None:
+        self._mechanism, self._held, self._source = mechanism, held, source
+        self._name = mechanism.charges[0].name
+        self._records = Records(held.rows, held.stream(f"{self._name}/records"))
+
+    def partial(self, step: int, state: State) -> np.ndarray:
+        parameters, grid = state["parameters"], self._mechanism.grid
+        if np.size(parameters) != grid.size:
+            raise RuntimeError(
+                f"'{self._name}': {np.size(parameters)} parameters, {grid.size} planned"
+            )
+        coins = self._held.stream(f"{self._name}/{step}/batch")
+        batch = self._mechanism.batches.draw(self._records, coins)
+        # Parameters are public. Ones that diverged give no gradient, whatever the rows: a sum that is
+        # not a number would tell whether the batch was empty.
+        usable = np.isfinite(parameters).all()
+        return grid.total(self._source, parameters, batch if usable else batch[:0], self._load)
+
+    def _load(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows, shape = self._held.rows.take(places), self._mechanism.batches.shape
+        slots = padded(self._held.schema.expand(rows.cells), shape)
+        return slots, padded(rows.labels, shape, with_value=-1)

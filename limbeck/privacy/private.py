@@ -1,0 +1,222 @@
+"""`Private`: the only holder of rows. Every answer is noised and was charged before it is given.
+
+A run is planned first: a list of questions, with noise calibrated for all of them together and
+booked in the ledger. `Private` answers each question at most once, step by step where it has steps,
+just as it was planned. It knows no kind of question: a question brings the mechanism that clips,
+sums and noises, and the charges that pay for it. Methods hold no rows and can only ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._check import DataError
+from .._columns import Category, Numeric
+from .._data import Dataset
+from .._schema import Schema
+from ._accountant import Charge
+from ._noise import Noise
+from .estimate import estimated_bounds, estimated_values
+from .maps import build_map, map_digest, public_digest
+from .question import HeldRows, Measurement, Planned, Question, Session, State, Unit
+
+Progress = Callable[[str, float], None]
+
+NOTHING: State = {}
+"""The state of a question that no earlier answer has shaped."""
+
+
+class Answers(Protocol):
+    """Where noisy answers are kept, so that a killed run resumes without paying twice."""
+
+    def load(self, name: str, digest: str) -> np.ndarray | None: ...
+
+    def save(self, name: str, answer: np.ndarray, digest: str) -> None: ...
+
+
+class Private:
+    """Holds the rows of one run and answers the planned questions about them.
+
+    Args:
+        data: The rows.
+        planned: What may be asked, and the charges that pay for it.
+        unit: Whose presence is hidden.
+        noise: The run's randomness.
+        answers: Where noisy answers are kept; None: nowhere.
+        progress: Called with a phase and a fraction done.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        planned: Sequence[Planned],
+        unit: Unit,
+        noise: Noise,
+        answers: Answers | None = None,
+        progress: Progress = lambda phase, done: None,
+    ) -> None:
+        self._data, self._unit, self._noise, self._answers = data, unit, noise, answers
+        self._planned = {p.question.name: p for p in planned}
+        names = [charge.name for p in planned for charge in p.charges]
+        if len(set(names)) < len(names) or len(self._planned) < len(planned):
+            raise RuntimeError("two charges of a plan have the same name")
+        self._asked: dict[str, int] = {}
+        self._progress = progress
+        self.schema = data.schema
+
+    def __repr__(self) -> str:
+        return f"Private({self.schema.dataset!r})"
+
+    # ---- the verbs ----------------------------------------------------------------------------
+
+    def ask(self, name: str, row_map: Any = None, state: State = NOTHING) -> Measurement:
+        """The noisy answer to a planned question.
+
+        Args:
+            name: Of the question; what is asked, clipped and noised is as it was planned.
+            row_map: What is asked about each row: a `MapSpec`; or a map, for this machine alone.
+            state: Public values that earlier answers decided; the map is built with them.
+        """
+        with self._session(self._admitted(name, stepwise=False), row_map, state) as step:
+            (answer,) = step(NOTHING)
+        return answer
+
+    @contextmanager
+    def steps(
+        self, name: str, row_map: Any, state: State = NOTHING
+    ) -> Iterator[Callable[[State], tuple[Measurement, ...]]]:
+        """A function that answers one step of a planned question, with that step's public state.
+
+        It is to be called just as often as was planned.
+        """
+        with self._session(self._admitted(name, stepwise=True), row_map, state) as step:
+            yield step
+
+    def noise_of(self, name: str) -> float:
+        """Scale of the noise that the answer to a planned question will have: public."""
+        return self._planned[name].charges[-1].noise
+
+    def step_count(self, name: str) -> int:
+        """How often a planned question is to be asked."""
+        return self._planned[name].question.steps
+
+    def estimate(self) -> Schema:
+        """Settle, with the planned part of the budget, every bound and value the schema asks for.
+
+        From here on rows are encoded with what was found; returns the settled schema.
+        """
+        if self.schema.estimated:
+            found: dict[str, tuple[Any, ...]] = {}
+            for column in self.schema.estimated:
+                if isinstance(column, Numeric):
+                    found[column.name] = estimated_bounds(self, column)
+                elif isinstance(column, Category):
+                    found[column.name] = estimated_values(self, column)
+            again = self._data.with_schema(self.schema.resolve(found))
+            if again._content() != self._data._content():
+                raise DataError("The data changed while they were being read. Run again.")
+            self._data, self.schema = again, again.schema
+        return self.schema
+
+    def executed(self) -> list[Charge]:
+        """The charges that were carried out; a plan that was not carried out in full is an error."""
+        for name, planned in self._planned.items():
+            if self._asked.get(name, 0) != planned.question.steps:
+                raise RuntimeError(
+                    f"'{name}': {planned.question.steps} planned, {self._asked.get(name, 0)} done"
+                )
+        return [charge for p in self._planned.values() for charge in p.charges]
+
+    # ---- how a question is answered -------------------------------------------------------------
+
+    def _admitted(self, name: str, *, stepwise: bool) -> Planned:
+        planned = self._planned.get(name)
+        if planned is None:
+            raise RuntimeError(f"'{name}' was not planned, so it cannot be measured")
+        if planned.question.stepwise != stepwise:
+            raise RuntimeError(f"'{name}' was planned as another kind of question")
+        return planned
+
+    @contextmanager
+    def _session(
+        self, planned: Planned, spec: Any, state: State
+    ) -> Iterator[Callable[[State], tuple[Measurement, ...]]]:
+        question = planned.question
+        row_map = build_map(spec, self.schema, state)
+        mechanism = question.calibrated(planned.charges, self._unit, row_map)
+        digest = map_digest(spec, state)
+        opened: list[Session] = []
+        skipped: list[tuple[int, State]] = []
+
+        def session() -> Session:
+            if not opened:
+                opened.append(mechanism.session(self._held(question), row_map))
+                for number, before in skipped:
+                    opened[0].skip(number, before)
+                skipped.clear()
+            return opened[0]
+
+        def measure(number: int, now: State) -> tuple[Measurement, ...]:
+            partial = session().partial(number, now)
+            if self._noise.law:  # a test of the software: the answer is noise alone
+                partial = mechanism.zero()
+            suffix = f"/{number}" if question.stepwise else ""
+            return mechanism.finish(partial, lambda c: self._noise.stream(c.name + suffix))
+
+        def step(now: State) -> tuple[Measurement, ...]:
+            number = self._count(question)
+            found = self._kept(planned, number, public_digest(digest, now))
+            if found is None:
+                found = measure(number, now)
+                self._keep(planned, number, public_digest(digest, now), found)
+            elif opened:
+                opened[0].skip(number, now)
+            else:
+                skipped.append((number, now))
+            self._progress(question.name, (number + 1) / question.steps)
+            return found
+
+        yield step
+
+    def _held(self, question: Question) -> HeldRows:
+        def progress(done: float) -> None:
+            before = self._asked[question.name] - 1
+            self._progress(question.name, (before + done) / question.steps)
+
+        return HeldRows(data=self._data, noise=self._noise, progress=progress)
+
+    def _count(self, question: Question) -> int:
+        """The number of the step that is about to be answered."""
+        done = self._asked.get(question.name, 0)
+        if done >= question.steps:
+            raise RuntimeError(f"'{question.name}' was measured {done} times, as planned, already")
+        self._asked[question.name] = done + 1
+        return done
+
+    def _kept(self, planned: Planned, number: int, digest: str) -> tuple[Measurement, ...] | None:
+        """The answer that was already given in this job to this very question."""
+        if self._answers is None or not planned.question.kept:
+            return None
+        names = [_kept_name(planned.question, c, number) for c in planned.charges]
+        found = [self._answers.load(name, digest) for name in names]
+        if any(values is None for values in found):
+            return None
+        pairs = zip(planned.charges, found, strict=True)
+        return tuple(Measurement.under(charge, values) for charge, values in pairs)
+
+    def _keep(
+        self, planned: Planned, number: int, digest: str, found: tuple[Measurement, ...]
+    ) -> None:
+        if self._answers is None or not planned.question.kept:
+            return
+        for charge, answer in zip(planned.charges, found, strict=True):
+            name = _kept_name(planned.question, charge, number)
+            self._answers.save(name, answer.values, digest)
+
+
+def _kept_name(question: Question, charge: Charge, number: int) -> str:
+    return f"{charge.name}-{number}" if question.stepwise else charge.name

@@ -1,0 +1,236 @@
+"""A question about the rows, the mechanism that answers it, and the measurement that comes out.
+
+A question is public and frozen: its name, its largest shape, its clip. From these alone follow the
+charges that pay for it, and with the calibrated noise the mechanism that answers it. So clip, sum,
+noise and charge have one owner and cannot disagree. Each kind of question has a file of its own.
+"""
+
+from __future__ import annotations
+
+import abc
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from .._data import Dataset, Rows
+from .._schema import Schema
+from ._accountant import Charge
+from ._budget import Budget
+from ._noise import Noise, Stream
+
+State = Mapping[str, Any]
+"""Public arrays by name: what earlier answers decided about a later question."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """Whose presence is hidden, and by how much neighbouring data sets differ."""
+
+    adjacency: str = "add-remove"
+
+    @classmethod
+    def of(cls, budget: Budget) -> Unit:
+        return cls(adjacency=budget.adjacency)
+
+    @property
+    def factor(self) -> int:
+        """Records by which neighbouring data sets differ: a replaced one is removed and added."""
+        return 2 if self.adjacency == "replace-one" else 1
+
+    def charge(self, charge: Charge) -> Charge:
+        """A charge stated for one record more or less, priced for these neighbours."""
+        if self.factor == 1:
+            return charge
+        return replace(
+            charge,
+            sensitivity=self.factor * charge.sensitivity,
+            coordinates=self.factor * charge.coordinates,
+            threshold_delta=self.factor * charge.threshold_delta,
+        )
+
+
+class Measurement(NamedTuple):
+    """A noisy answer, which is free to use from now on."""
+
+    values: Any
+    """Numbers, or for estimated categories texts."""
+    noise: float
+    """Scale of the noise in each number: standard deviation, or Laplace's scale."""
+    law: str
+    """The noise's distribution: discrete gaussian, discrete laplace or none."""
+
+    @classmethod
+    def under(cls, charge: Charge, values: Any) -> Measurement:
+        """What was measured as a charge says."""
+        return cls(values, charge.noise, charge.mechanism if charge.noise else "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldRows:
+    """What a mechanism is given to work on; it never leaves `limbeck.privacy`."""
+
+    data: Dataset
+    noise: Noise
+    progress: Callable[[float], None]
+
+    @property
+    def schema(self) -> Schema:
+        return self.data.schema
+
+    @property
+    def rows(self) -> Rows:
+        return self.data._encoded()
+
+    def batches(self, size: int) -> Iterator[Rows]:
+        """All rows, so many at a time, with progress."""
+        rows = self.rows
+        for number, batch in enumerate(rows.chunks(size)):
+            yield batch
+            self.progress(min(1.0, (number + 1) * size / len(rows)))
+
+    def stream(self, purpose: str) -> Stream:
+        """Secret randomness other than noise: coins, keys of hashes."""
+        return self.noise.stream(purpose)
+
+
+class Mechanism(abc.ABC):
+    """Answers one question at a known noise: clips, rounds and adds up rows, then adds noise once.
+
+    Partial sums are whole numbers, so they merge to the same total in any order, and one record
+    changes the total by at most the charge's sensitivity.
+    """
+
+    charges: tuple[Charge, ...]
+
+    @abc.abstractmethod
+    def zero(self) -> Any:
+        """The partial sum of no rows."""
+
+    def rows_at_once(self, schema: Schema, row_map: Any) -> int:
+        """Rows of a batch: one shape for all numbers of rows, so that a row's part (its last bit,
+        too) does not depend on how many others there are."""
+        return 1 << 16
+
+    def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> Any:
+        """What the map makes of each row of a batch."""
+        return None
+
+    @abc.abstractmethod
+    def accumulate(self, partial: Any, batch: Rows, made: Any) -> Any:
+        """A partial sum with a batch added, of which the map has `made` something."""
+
+    def session(self, held: HeldRows, row_map: Any) -> Session:
+        """Whatever is made once for all steps of the question, with the map of its rows."""
+        return OnePass(self, held, row_map)
+
+    @abc.abstractmethod
+    def finish(self, partial: Any, stream: Callable[[Charge], Stream]) -> tuple[Measurement, ...]:
+        """Add noise, once: a measurement for each charge."""
+
+    @staticmethod
+    def merge(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """The partial sum of the rows of two partial sums."""
+        if left.shape != right.shape:
+            raise RuntimeError("partial sums of different shapes do not merge")
+        return left + right
+
+    @staticmethod
+    def to_bytes(partial: np.ndarray) -> bytes:
+        """A partial sum as a file of arrays, for another process."""
+        file = io.BytesIO()
+        np.savez(file, partial=partial)
+        return file.getvalue()
+
+    @staticmethod
+    def from_bytes(content: bytes) -> np.ndarray:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            return np.asarray(file["partial"])
+
+
+class Session(abc.ABC):
+    """A mechanism at work on the rows, from its first step to its last."""
+
+    @abc.abstractmethod
+    def partial(self, step: int, state: State) -> Any:
+        """The sum over all rows at a step, not noised yet."""
+
+    def skip(self, step: int, state: State) -> None:
+        """A step whose answer is known from before: a run is being resumed."""
+        return None
+
+
+class OnePass(Session):
+    """One look at all rows, a batch at a time: how a question is answered that is asked once."""
+
+    def __init__(self, mechanism: Mechanism, held: HeldRows, row_map: Any) -> None:
+        self._mechanism, self._held, self._map = mechanism, held, row_map
+
+    def partial(self, step: int, state: State) -> Any:
+        mechanism, schema = self._mechanism, self._held.schema
+        total = mechanism.zero()
+        for batch in self._held.batches(mechanism.rows_at_once(schema, self._map)):
+            made = mechanism.evaluate(self._map, batch, schema)
+            total = mechanism.accumulate(total, batch, made)
+        return total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(abc.ABC):
+    """What will be asked of the rows, from public knowledge alone.
+
+    Shapes are the largest that a map chosen after earlier answers may have.
+    """
+
+    engines: ClassVar[tuple[str, ...]] = ("local",)
+    """Where its sums can be computed."""
+    stepwise: ClassVar[bool] = False
+    """Whether it is asked step after step, each with a public state, instead of once."""
+    kept: ClassVar[bool] = True
+    """Whether answers are kept so that a killed run can be resumed."""
+
+    name: str
+
+    @property
+    def steps(self) -> int:
+        """How often it is asked: fixed beforehand."""
+        return 1
+
+    @abc.abstractmethod
+    def measured(self) -> tuple[Charge, ...]:
+        """What is measured, stated for one record more or less."""
+
+    @abc.abstractmethod
+    def calibrated(
+        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
+    ) -> Mechanism:
+        """The mechanism at the noise of the charges, for a map that fits the planned shape; without
+        one for the largest shape. Refuses noise whose grid is too coarse for a contribution."""
+
+    def charges(self, unit: Unit) -> tuple[Charge, ...]:
+        """What pays for the question, under the neighbours at hand."""
+        return tuple(unit.charge(charge) for charge in self.measured())
+
+    @property
+    def split(self) -> tuple[float, ...]:
+        """How the charges divide the question's share of the budget."""
+        count = len(self.measured())
+        return (1 / count,) * count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question of a method, and its share of the budget."""
+
+    question: Question
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A question with the charges that pay for it, noise calibrated."""
+
+    question: Question
+    charges: tuple[Charge, ...]

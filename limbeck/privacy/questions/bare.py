@@ -1,0 +1,64 @@
+"""`BareRows`: the rows themselves, for methods that promise nothing; at epsilon = infinity only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..._check import LimbeckError
+from ..._data import Rows
+from .._accountant import Charge
+from .._noise import Stream
+from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class BareRows(Question):
+    """All encoded rows, as they are.
+
+    Privacy:
+        None. Its charge says so: noise nothing, epsilon infinite, never for release.
+    """
+
+    kept: ClassVar[bool] = False
+
+    name: str = "bare rows"
+
+    def measured(self) -> tuple[Charge, ...]:
+        return (Charge(name=self.name, sensitivity=1.0, coordinates=1),)
+
+    def calibrated(self, charges: Sequence[Charge], unit: Unit, row_map: Any = None) -> _Handed:
+        (charge,) = charges
+        if charge.noise_multiplier != 0:
+            raise LimbeckError(
+                "This method needs the bare rows, which only epsilon = infinity gives."
+            )
+        return _Handed((charge,))
+
+
+@dataclass(frozen=True)
+class _Handed(Mechanism):
+    charges: tuple[Charge, ...]
+
+    def zero(self) -> Rows:
+        raise LimbeckError("law mode answers with noise alone, and bare rows have none.")
+
+    def accumulate(self, partial: Any, batch: Rows, made: Any) -> Any:
+        raise RuntimeError("bare rows are not added up")
+
+    def session(self, held: HeldRows, row_map: Any) -> Session:
+        return _AsTheyAre(held)
+
+    def finish(
+        self, partial: Rows, stream: Callable[[Charge], Stream]
+    ) -> tuple[Measurement, ...]:
+        return (Measurement(partial, 0.0, "none"),)
+
+
+class _AsTheyAre(Session):
+    def __init__(self, held: HeldRows) -> None:
+        self._held = held
+
+    def partial(self, step: int, state: State) -> Rows:
+        return self._held.rows

@@ -1,0 +1,151 @@
+"""`Head`: gradients of a linear head on fixed features, step after step, over all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+
+from ..._data import Rows, Store
+from ..._schema import Schema
+from .._accountant import Charge
+from .._noise import Stream
+from ..maps import chunk_rows, evaluated, padded
+from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
+from .outer import UNIT, ProductGrid, SummedProducts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head(Question):
+    """Noisy sums of a softmax head's gradients, (size, outputs), each at weights of one's choice.
+
+    The map's features are computed once, and kept in a hidden file where they are many. A step's
+    state is `weights` (size, outputs); the gradient of the cross-entropy of a row is the outer
+    product of its features and of its predicted chances less its label.
+
+    Privacy:
+        A row's gradient, of norm |features| |residual|, is clipped to `bound`; rows without a
+        declared label add nothing. Discrete Gaussian noise, every step charged.
+
+    Args:
+        bound: Norm to which a row's gradient is clipped.
+        size: Number of features.
+        outputs: Number of classes.
+        count: Number of steps.
+    """
+
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark")
+    stepwise: ClassVar[bool] = True
+
+    bound: float = 1.0
+    size: int
+    outputs: int
+    count: int
+
+    @property
+    def steps(self) -> int:
+        return self.count
+
+    def measured(self) -> tuple[Charge, ...]:
+        coordinates = self.size * self.outputs
+        return (
+            Charge(
+                name=self.name,
+                sensitivity=self.bound,
+                coordinates=coordinates,
+                steps=self.count,
+            ),
+        )
+
+    def calibrated(
+        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
+    ) -> SummedGradients:
+        if row_map is not None and row_map.size != self.size:
+            raise RuntimeError(f"'{self.name}' was planned for {self.size} features")
+        (charge,) = charges
+        grid = ProductGrid(
+            bound=charge.sensitivity / unit.factor,
+            noise=charge.noise,
+            left=self.size,
+            right=self.outputs,
+        )
+        products = SummedProducts((charge,), grid, ((self.size, self.outputs),), 1, True)
+        return SummedGradients((charge,), products)
+
+
+@dataclass(frozen=True)
+class SummedGradients(Mechanism):
+    """Adds up outer products of features, rounded once, and residuals, made anew in every step."""
+
+    charges: tuple[Charge, ...]
+    products: SummedProducts
+
+    def zero(self) -> np.ndarray:
+        return self.products.zero()
+
+    def rows_at_once(self, schema: Schema, row_map: Any) -> int:
+        return chunk_rows(self.products.grid.left, schema.slots)
+
+    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
+        """Add rows whose rounded features, their norms and residuals are given, in place."""
+        rounded, norms, residuals = made
+        right = self.products.grid.round_right(residuals, norms)
+        right[batch.labels < 0] = 0.0
+        self.products.add(partial, [rounded], [right], np.zeros(len(right), np.int64))
+        return partial
+
+    def session(self, held: HeldRows, row_map: Any) -> Session:
+        return _HeadSession(self, held, row_map)
+
+    def finish(
+        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
+    ) -> tuple[Measurement, ...]:
+        (found,) = self.products.finish(partial, stream)
+        shape = self.products.blocks[0]
+        return (found._replace(values=found.values.reshape(shape)),)
+
+
+class _HeadSession(Session):
+    """Keeps all rows' features, rounded, from the first step on."""
+
+    def __init__(self, mechanism: SummedGradients, held: HeldRows, features: Any) -> None:
+        self._mechanism, self._held = mechanism, held
+        self._size = mechanism.rows_at_once(held.schema, features)
+        store, norms, width = Store(), [], mechanism.products.grid.left
+        for batch in held.batches(self._size):
+            phi = evaluated(features, self._size, held.schema.expand(batch.cells))
+            rounded, lengths = mechanism.products.grid.round_left(phi)
+            store.add(rounded)
+            norms.append(lengths)
+        self._rounded = store.close(width)
+        self._norms = np.concatenate(norms) if norms else np.zeros(0)
+
+    def partial(self, step: int, state: State) -> np.ndarray:
+        weights = state["weights"]
+        if np.shape(weights) != self._mechanism.products.blocks[0]:
+            raise RuntimeError(f"weights of shape {np.shape(weights)}, not as planned")
+        total, size = self._mechanism.zero(), self._size
+        for start, batch in enumerate(self._held.rows.chunks(size)):
+            at = slice(start * size, (start + 1) * size)
+            scale = (self._norms[at] / UNIT).astype(np.float32)
+            arrays = (self._rounded[at], scale, batch.labels)
+            found = _residuals(weights, *(padded(array, size) for array in arrays))
+            residuals = np.asarray(found)[: len(scale)]
+            made = self._rounded[at], self._norms[at], residuals
+            total = self._mechanism.accumulate(total, batch, made)
+        return total
+
+
+@jax.jit
+def _residuals(weights: Any, rounded: Any, scale: Any, labels: Any) -> Any:
+    return jax.vmap(softmax_residual, in_axes=(None, 0, 0))(
+        weights, rounded * scale[:, None], labels
+    )
+
+
+def softmax_residual(weights: Any, phi: Any, label: Any) -> Any:
+    """The cross-entropy's derivative by the outputs of a linear head, for one row."""
+    return jax.nn.softmax(phi @ weights) - jax.nn.one_hot(label, weights.shape[1])

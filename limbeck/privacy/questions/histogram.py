@@ -1,0 +1,115 @@
+"""`Histogram`: how many rows fall into each bin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._data import Rows
+from ..._schema import Schema
+from .._accountant import Charge
+from .._discrete import discrete_laplace
+from .._noise import Stream
+from .._sum import GridSum
+from ..maps import chunk_rows, evaluated
+from ..question import Measurement, Mechanism, Question, Unit
+
+LAPLACE_STEPS = 10**6
+"""Parts of one to which Laplace's scale is rounded up: the noise is never less than was charged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram(Question):
+    """Noisy numbers of rows in bins, (bins,): the classes, or what a map of slots and label says.
+
+    Rows without a declared label count in none.
+
+    Privacy:
+        A row counts in at most one bin, so it changes one count by one. Discrete Gaussian noise, or
+        with `epsilon` discrete Laplace noise of that pure price, whatever the budget.
+
+    Args:
+        bins: Number of bins, at most.
+        epsilon: Price of Laplace noise; None: Gaussian noise, by the question's share.
+    """
+
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+
+    bins: int
+    epsilon: float | None = None
+
+    @classmethod
+    def of_classes(cls, name: str, schema: Schema, epsilon: float | None = None) -> Histogram:
+        """How many rows each class has."""
+        return cls(name=name, bins=len(schema.classes), epsilon=epsilon)
+
+    def measured(self) -> tuple[Charge, ...]:
+        if self.epsilon is None:
+            return (Charge(name=self.name, sensitivity=1.0, coordinates=self.bins),)
+        return (
+            Charge(
+                name=self.name,
+                mechanism="discrete laplace",
+                sensitivity=1.0,
+                noise_multiplier=1 / self.epsilon,
+                coordinates=self.bins,
+            ),
+        )
+
+    def calibrated(
+        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
+    ) -> CountedRows:
+        bins = self.bins if row_map is None else row_map.bins
+        if bins > self.bins:
+            raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
+        (charge,) = charges
+        if charge.sensitivity != unit.factor:
+            raise RuntimeError(f"'{self.name}' counts rows: its sensitivity is {unit.factor}")
+        return CountedRows((charge,), bins)
+
+
+@dataclass(frozen=True)
+class CountedRows(Mechanism):
+    """Counts rows, in whole numbers."""
+
+    charges: tuple[Charge, ...]
+    bins: int
+
+    def zero(self) -> np.ndarray:
+        return np.zeros(self.bins, np.int64)
+
+    def rows_at_once(self, schema: Schema, row_map: Any) -> int:
+        if row_map is None:
+            return super().rows_at_once(schema, row_map)
+        return getattr(row_map, "chunk", 0) or chunk_rows(1, schema.slots)
+
+    def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> np.ndarray:
+        """The bin of each row; -1 for none."""
+        if row_map is None:
+            return batch.labels
+        size = self.rows_at_once(schema, row_map)
+        found = evaluated(row_map, size, schema.expand(batch.cells), batch.labels)
+        return np.where(batch.labels < 0, -1, found)
+
+    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
+        counted = made[(made >= 0) & (made < self.bins)]
+        return partial + np.bincount(counted, minlength=self.bins)
+
+    def finish(
+        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
+    ) -> tuple[Measurement, ...]:
+        (charge,) = self.charges
+        if charge.noise == 0:
+            return (Measurement.under(charge, partial.astype(np.float64)),)
+        if charge.mechanism == "discrete laplace":
+            scale = Fraction(math.ceil(charge.noise * LAPLACE_STEPS), LAPLACE_STEPS)
+            noisy = partial + discrete_laplace(stream(charge), scale, self.bins)
+            return (Measurement.under(charge, noisy.astype(np.float64)),)
+        grid = GridSum(bound=1.0, noise=charge.noise, groups=self.bins, size=1)
+        noisy = grid.finalise(partial[:, None] * grid.unit, stream(charge))[:, 0]
+        return (Measurement.under(charge, noisy),)

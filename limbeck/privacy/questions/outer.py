@@ -1,0 +1,281 @@
+"""`OuterSum`: contributions that are outer products, given by their factors and added up.
+
+A contribution left (x) right has norm |left| |right|, so it is clipped without being made. Both
+factors are rounded to 16 bits, left after scaling to norm 1, right after clipping; then products
+and their sums are whole numbers that float64 and int64 hold exactly, in any order. One row changes
+the total by at most the bound; rounding the total to the noise's grid once adds half a step per
+coordinate to each of two neighbours, which the clip leaves room for.
+
+Several products side by side are bounded together: a contribution's squared norm is the sum of its
+blocks', so the left factors are scaled to norm 1 one by one, and the right ones clipped all
+together. That is one outer product of the tallest left factor and all right ones, as far as norms
+go, and so the room that roundings need is that of this one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import equinox as eqx
+import numpy as np
+
+from ..._check import LimbeckError
+from ..._data import Rows
+from ..._schema import Schema
+from .._accountant import Charge
+from .._discrete import SIGMA, discrete_gaussian
+from .._noise import Stream
+from .._sum import EXACT_STEPS, MARGIN
+from ..maps import chunk_rows, evaluated_in_pieces
+from ..question import Measurement, Mechanism, Question, Unit
+
+UNIT = 1 << 16
+"""Steps of a rounded factor: products below 2^33, so 2^20 of them sum exactly in float64."""
+MOST_ROWS = 1 << 18
+"""Rows that are added up at once."""
+
+
+class BlockFactors(Protocol):
+    """Features that are outer products side by side, given by their factors."""
+
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """Sizes of the left and the right factor of each block."""
+
+    @property
+    def norm_bound(self) -> float: ...
+
+    def __call__(self, rows: Any) -> tuple[tuple[Any, Any], ...]:
+        """Slots (rows, slots) to factors (rows, left) and (rows, right) of each block."""
+
+
+class LabelledFactors(Protocol):
+    """As `BlockFactors`, of rows and their labels."""
+
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]: ...
+
+    @property
+    def norm_bound(self) -> float: ...
+
+    def __call__(self, rows: Any, labels: Any) -> tuple[tuple[Any, Any], ...]:
+        """Slots and label codes to factors (rows, left) and (rows, right) of each block."""
+
+
+class OneBlock(eqx.Module):
+    """Features that are one outer product, given by a function of rows to its two factors."""
+
+    factors: Any
+
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        return ((self.factors.left, self.factors.right),)
+
+    @property
+    def norm_bound(self) -> float:
+        return float(self.factors.norm_bound)
+
+    def __call__(self, rows: Any) -> tuple[tuple[Any, Any], ...]:
+        return (self.factors(rows),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OuterSum(Question):
+    """Noisy sums of outer products per class, (classes, size), or in one sum, (1, size).
+
+    Rows without a declared label enter none.
+
+    Privacy:
+        As `Sum`; the norm that is clipped is that of all blocks together, which is found without
+        making a product.
+
+    Args:
+        bound: Norm to which a row's contribution is clipped.
+        blocks: Sizes of the two factors of each block, at most.
+        groups: Number of classes; 1: one sum, of a map that sees a row's label if `labelled`.
+        labelled: Whether the map sees a row's label.
+    """
+
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+
+    bound: float
+    blocks: tuple[tuple[int, int], ...]
+    groups: int = 1
+    labelled: bool = False
+
+    def measured(self) -> tuple[Charge, ...]:
+        coordinates = self.groups * sum(left * right for left, right in self.blocks)
+        return (Charge(name=self.name, sensitivity=self.bound, coordinates=coordinates),)
+
+    def calibrated(
+        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
+    ) -> SummedProducts:
+        blocks = self.blocks if row_map is None else tuple(row_map.blocks)
+        fits = len(blocks) == len(self.blocks) and all(
+            a <= c and b <= d for (a, b), (c, d) in zip(blocks, self.blocks, strict=True)
+        )
+        if not fits:
+            raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
+        (charge,) = charges
+        grid = ProductGrid(
+            bound=charge.sensitivity / unit.factor,
+            noise=charge.noise,
+            left=max(left for left, _ in blocks),
+            right=sum(right for _, right in blocks),
+        )
+        return SummedProducts((charge,), grid, blocks, self.groups, self.labelled)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductGrid:
+    """How two factors are clipped and put on a grid.
+
+    Args:
+        bound: Largest norm of one row's contribution.
+        noise: Standard deviation of the noise to be added; 0 for none.
+        left: Size of the tallest left factor.
+        right: Size of all right factors together.
+    """
+
+    bound: float
+    noise: float
+    left: int
+    right: int
+
+    @property
+    def step(self) -> float:
+        """Width of a grid step of the total."""
+        return self.noise / SIGMA if self.noise > 0 else self.bound / EXACT_STEPS
+
+    @property
+    def limit(self) -> float:
+        """Norm, in steps of a factor, to which the right one is clipped before rounding."""
+        whole = 1.0 - 1.01 * math.sqrt(self.left * self.right) * self.step / self.bound
+        tallest = 1.0 + 0.5 * math.sqrt(self.left) / UNIT  # the left factor's norm, rounded
+        limit = UNIT * whole / tallest - 0.5 * math.sqrt(self.right) - 1
+        if limit <= 0:
+            raise LimbeckError(
+                f"{self.left} x {self.right} features are too many for this much noise: the grid is "
+                "coarser than a contribution. Use fewer features or a larger epsilon."
+            )
+        return limit
+
+    def round_left(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Left factors scaled to norm 1 in whole steps (float32), and the norms they had."""
+        wide = rows.astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * (1 + MARGIN)
+        usable = np.isfinite(norms) & (norms > 0)
+        wide[~usable] = 0.0
+        norms = np.where(usable, norms, 0.0)
+        scale = np.divide(UNIT, norms, out=np.zeros_like(norms), where=usable)
+        wide *= scale[:, None]
+        return np.rint(wide, out=wide).astype(np.float32), norms
+
+    def round_right(self, rows: np.ndarray, left_norms: np.ndarray) -> np.ndarray:
+        """Right factors times the left one's norm, clipped, in whole steps (float64)."""
+        wide = rows.astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            wide *= (left_norms * (UNIT / self.bound))[:, None]
+            norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * (1 + MARGIN)
+        finite = np.isfinite(norms)
+        wide[~finite] = 0.0
+        norms = np.where(finite, norms, 0.0)
+        wide *= np.minimum(1.0, self.limit / np.maximum(norms, self.limit))[:, None]
+        return np.rint(wide, out=wide)
+
+    def noisy(self, total: np.ndarray, stream: Stream) -> np.ndarray:
+        """Whole products (groups, size) as grid steps, with noise, in real units."""
+        out = np.empty(total.shape)
+        for group, made in zip(total, out, strict=True):
+            np.rint(group * (self.bound / UNIT**2 / self.step), out=made)
+            if self.noise > 0:
+                made += discrete_gaussian(stream, len(group))  # whole numbers below 2^53: exact
+            made *= self.step
+        return out
+
+
+@dataclass(frozen=True)
+class SummedProducts(Mechanism):
+    """Rounds and adds up outer products, block by block."""
+
+    charges: tuple[Charge, ...]
+    grid: ProductGrid
+    blocks: tuple[tuple[int, int], ...]
+    groups: int
+    labelled: bool
+
+    def __post_init__(self) -> None:
+        self.grid.limit  # noqa: B018  refuses a grid that cannot hold a contribution
+
+    def zero(self) -> np.ndarray:
+        return np.zeros((self.groups, sum(a * b for a, b in self.blocks)), np.int64)
+
+    def rows_at_once(self, schema: Schema, row_map: Any) -> int:
+        # More rows are added up at once than a map may work on.
+        size = self._chunk(schema)
+        return size // self._piece(schema, row_map) * self._piece(schema, row_map)
+
+    def _chunk(self, schema: Schema) -> int:
+        return chunk_rows(sum(a + b for a, b in self.blocks), schema.slots)
+
+    def _piece(self, schema: Schema, row_map: Any) -> int:
+        size = self._chunk(schema)
+        return min(getattr(row_map, "chunk", size), size)
+
+    def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> Any:
+        """Factors of each block."""
+        slots = schema.expand(batch.cells)
+        seen = (slots, batch.labels) if self.labelled else (slots,)
+        return evaluated_in_pieces(row_map, self._piece(schema, row_map), *seen)
+
+    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
+        """The partial sum with a batch added, in place: it may be large."""
+        self.add(partial, *self.round(made), batch.labels)
+        return partial
+
+    def round(
+        self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Left factors of norm 1 and right ones clipped together, in whole steps."""
+        found = tuple((left.shape[1], right.shape[1]) for left, right in pairs)
+        if found != self.blocks:
+            raise RuntimeError(f"factors of {found}, planned {self.blocks}")
+        lefts, rights = [], []
+        for left, right in pairs:
+            rounded, norms = self.grid.round_left(left)
+            lefts.append(rounded)
+            with np.errstate(over="ignore", invalid="ignore"):
+                rights.append(right.astype(np.float64) * norms[:, None])
+        ones = np.ones(len(rights[0]))
+        clipped = self.grid.round_right(np.concatenate(rights, axis=1), ones)
+        return lefts, np.split(clipped, np.cumsum([b for _, b in self.blocks])[:-1], axis=1)
+
+    def add(
+        self,
+        total: np.ndarray,
+        lefts: Sequence[np.ndarray],
+        rights: Sequence[np.ndarray],
+        groups: np.ndarray,
+    ) -> None:
+        """Add some rounded rows to a total, in place: totals may be large."""
+        if len(groups) > MOST_ROWS:
+            raise RuntimeError(f"more than {MOST_ROWS} rows at once would not sum exactly")
+        for group in range(self.groups):
+            member = groups == group if self.groups > 1 else groups >= 0
+            start = 0
+            for left, right in zip(lefts, rights, strict=True):
+                # All rows in it: nothing to pick out.
+                some = (left, right) if member.all() else (left[member], right[member])
+                part = some[0].T.astype(np.float64) @ some[1]
+                total[group, start : start + part.size] += part.astype(np.int64).ravel()
+                start += part.size
+
+    def finish(
+        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
+    ) -> tuple[Measurement, ...]:
+        (charge,) = self.charges
+        return (Measurement.under(charge, self.grid.noisy(partial, stream(charge))),)

@@ -1,0 +1,143 @@
+"""`Sum`: features of every row, added up per class or per group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from ..._data import Rows
+from ..._schema import Schema
+from .._accountant import Charge
+from .._noise import Stream
+from .._sum import GridSum
+from ..maps import chunk_rows, evaluated
+from ..question import Measurement, Mechanism, Question, Unit
+
+MOST_CHUNK = 4096
+"""Rows that a map may ask to be worked on at once."""
+
+
+class FeatureMap(Protocol):
+    """A function of one row: phi(x) with a bound on its norm, evaluated many rows at a time."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def norm_bound(self) -> float: ...
+
+    def __call__(self, rows: Any) -> Any:
+        """Slots (rows, slots) in [0, 1] to features (rows, size)."""
+
+
+class GroupedFeatures(Protocol):
+    """Features that also say to which group's sum a row belongs; they may look at its label."""
+
+    @property
+    def groups(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def norm_bound(self) -> float: ...
+
+    def __call__(self, rows: Any, labels: Any) -> tuple[Any, Any]:
+        """Slots and label codes to features (rows, size) and groups (rows,)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sum(Question):
+    """Noisy sums of features, (groups, size). Rows without a declared label enter none.
+
+    Privacy:
+        A row's features are clipped to norm `bound` and enter one group's sum, so a row more or
+        less moves the answer by at most `bound` in L2. Discrete Gaussian noise.
+
+    Args:
+        bound: Norm to which a row's features are clipped.
+        size: Features of a row, at most.
+        groups: Sums, at most.
+        by: Which sum a row enters: that of its class ("label"), the only one ("all"), or the one
+            that the map names ("map"); such a map sees the row's label.
+    """
+
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+
+    bound: float
+    size: int
+    groups: int
+    by: str = "label"
+
+    @classmethod
+    def of_features(cls, name: str, features: FeatureMap, schema: Schema, by: str = "label") -> Sum:
+        """The sum of given features, per class or of all rows."""
+        groups = len(schema.classes) if by == "label" else 1
+        bound = float(features.norm_bound)
+        return cls(name=name, bound=bound, size=features.size, groups=groups, by=by)
+
+    @classmethod
+    def of_groups(cls, name: str, features: GroupedFeatures) -> Sum:
+        """The sum of features that name a row's group themselves."""
+        shape = {"size": features.size, "groups": features.groups}
+        return cls(name=name, bound=float(features.norm_bound), **shape, by="map")
+
+    def measured(self) -> tuple[Charge, ...]:
+        coordinates = self.groups * self.size
+        return (Charge(name=self.name, sensitivity=self.bound, coordinates=coordinates),)
+
+    def calibrated(
+        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
+    ) -> SummedFeatures:
+        size, groups = self.size, self.groups
+        if row_map is not None:
+            size = row_map.size
+            groups = row_map.groups if self.by == "map" else groups
+            if size > self.size or groups > self.groups:
+                raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
+        (charge,) = charges
+        bound = charge.sensitivity / unit.factor
+        grid = GridSum(bound=bound, noise=charge.noise, groups=groups, size=size)
+        return SummedFeatures((charge,), grid, self.by)
+
+
+@dataclass(frozen=True)
+class SummedFeatures(Mechanism):
+    """Clips and rounds each row's features and adds them up in whole grid steps."""
+
+    charges: tuple[Charge, ...]
+    grid: GridSum
+    by: str
+
+    def __post_init__(self) -> None:
+        self.grid.limit  # noqa: B018  refuses a grid that cannot hold a contribution
+
+    def zero(self) -> np.ndarray:
+        return self.grid.zero()
+
+    def rows_at_once(self, schema: Schema, row_map: Any) -> int:
+        # A map may know how many rows are best worked on at once: public, as all of it is.
+        wanted = min(getattr(row_map, "chunk", 0), MOST_CHUNK) if self.by == "map" else 0
+        return wanted or chunk_rows(self.grid.size, schema.slots)
+
+    def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> tuple[Any, np.ndarray]:
+        """Features, and the group that each row belongs to."""
+        size, labels = self.rows_at_once(schema, row_map), batch.labels
+        slots = schema.expand(batch.cells)
+        if self.by == "map":
+            phi, group = evaluated(row_map, size, slots, labels)
+            return phi, np.where(labels < 0, -1, group)
+        group = labels if self.by == "label" else np.minimum(labels, 0)
+        return evaluated(row_map, size, slots), group
+
+    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
+        return self.merge(partial, self.grid.accumulate(*made))
+
+    def finish(
+        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
+    ) -> tuple[Measurement, ...]:
+        (charge,) = self.charges
+        return (Measurement.under(charge, self.grid.finalise(partial, stream(charge))),)
