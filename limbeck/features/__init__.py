@@ -13,6 +13,7 @@ from ._fourier import Fourier as Fourier
 from ._fourier import Heterogeneous as Heterogeneous
 from ._ghost_features import FeatureGradients as FeatureGradients
 from ._ghost_features import FeatureSpaceGradients as FeatureSpaceGradients
+from ._ghost_features import PulledGradients as PulledGradients
 from ._ghost_features import features_of as features_of
 from ._ghost_features import pull_back as pull_back
 from ._ghost_ntk import TangentGradients as TangentGradients

@@ -11,7 +11,11 @@ takes one per support row, since J_j^T is linear.
 
 Norms and sum must know the same J_j. Where a picture is flat, wavelets see nothing but rounding, and its
 phase decides the derivative: another precision, or another order of additions, is another J_j. So
-features that can write their derivative down are used by that one matrix, in both places.
+features must write their derivative down (`derivative`), and that one matrix is used in both places.
+Gradients through other features are made one by one (`PulledGradients`).
+
+A row's norm and size must be the same wherever it stands in a batch. NumPy's products of float64 are so in
+batches of whole tiles, which `Private` gives; its products of float32 are not, XLA's are.
 
 `FeatureSpaceGradients` is a mechanism of limbeck's own: it clips, and lets noise be added, in feature
 space, where norms are nearly free; the noisy sum is pulled back afterwards as post-processing.
@@ -19,8 +23,7 @@ space, where norms are nearly free; the noisy sum is pulled back afterwards as p
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -30,6 +33,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..privacy._questions import RowSums
+from ._ghost_plain import filled
 from ._regression import centred
 from ._support import Support
 
@@ -39,14 +44,14 @@ WIDE = 512
 """Rows, and slots, that a product with a derivative's matrix takes at once."""
 KEPT = 2**29
 """Bytes of derivatives that are kept from the norms to the sum; beyond, they are made again."""
-RELATIVE, ABSOLUTE = 1e-9, 1e-12
-"""Margins of a norm in feature space: of itself, and of the sizes of what was added up to it (sums of at
-most some thousand float64 terms err by 1e-13 of those)."""
-RELATIVE_32, ABSOLUTE_32 = 1e-5, 2e-6
-"""Margins of a norm whose last product is made in float32: of itself, and of the largest it could
-be (norm of the derivative times norm in feature space)."""
-
-Sums = Callable[[np.ndarray], np.ndarray]
+RELATIVE = 1e-9
+"""Margin of a norm for the arithmetic of factors."""
+SINGLE, DOUBLE = 2.0**-24, 2.0**-53
+"""What a rounding errs by, in parts."""
+BLOCK = 512
+"""Features that are added up in one go where a total is pulled back: blocks of sums round less often."""
+HUGE = 1e75
+"""Larger numbers could overflow in products of three, summed over many rows: such rows are left out."""
 
 
 class LowRank(NamedTuple):
@@ -65,7 +70,7 @@ class LowRank(NamedTuple):
         """Upper bounds of the gradients' norms in feature space, (rows,)."""
         basis, coordinates = np.linalg.qr(self.phi.T)
         held = coordinates.T
-        square, size = np.zeros(len(self.u)), np.linalg.norm(held)
+        square = np.zeros(len(self.u))
         for at in range(0, len(self.rows), 256):
             part = slice(at, at + 256)
             u, v, trace = self.u[part], self.v[part], self.trace[part]
@@ -75,9 +80,28 @@ class LowRank(NamedTuple):
             left = u[:, :, None] * (along - v @ held)[:, None, :]
             left -= v[:, :, None] * (u @ held)[:, None, :] + trace[:, None, None] * held
             square[part] = (left**2).sum(axis=(1, 2)) + (u**2).sum(axis=1) * beside**2
-        long_u, long_v = np.linalg.norm(self.u, axis=1), np.linalg.norm(self.v, axis=1)
-        terms = long_u * np.linalg.norm(self.rows, axis=1) + 2 * size * long_u * long_v
-        return np.sqrt(square) * (1 + RELATIVE) + ABSOLUTE * (terms + abs(self.trace) * size)
+        # Sums of `size` and `support` products, in an orthogonal basis that is so up to rounding.
+        roundings = 64 * (self.rows.shape[1] + self.u.shape[1])
+        terms = np.linalg.norm(self.terms(), axis=1)
+        return np.sqrt(square) * (1 + RELATIVE) + roundings * DOUBLE * terms
+
+    def terms(self) -> np.ndarray:
+        """Norms of what the gradients are added up from, every sign positive, (rows, support);
+        infinite for rows whose sums could overflow."""
+        u, v, trace = abs(self.u), abs(self.v), abs(self.trace)[:, None]
+        long_u, long_v = (np.linalg.norm(a, axis=1)[:, None] for a in (u, v))
+        long_row = np.linalg.norm(self.rows.astype(np.float64), axis=1)[:, None]
+        mixed = (u * long_v + v * long_u) * np.linalg.norm(self.phi)
+        found = u * long_row + mixed + trace * np.linalg.norm(self.phi, axis=1)
+        tame = abs(self.phi).max(initial=0.0) < HUGE
+        for array in (u, v, trace, long_row):
+            tame = tame & (array.max(axis=1) < HUGE)
+        return np.where(tame[:, None], found, np.inf)
+
+    @property
+    def roundings(self) -> int:
+        """On the longest way from a row's numbers to `total`."""
+        return len(self.rows) + len(self.phi) + 16
 
     def errors(self, rows: slice) -> np.ndarray:
         """What the support's features leave of some rows', phi_l - Phi^T v, (rows, size)."""
@@ -120,16 +144,14 @@ class FeatureSpaceGradients:
     class_weights: np.ndarray
     view: Callable[[Any], Any] = lambda slots: slots
 
-    def prepare(
-        self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray
-    ) -> tuple[np.ndarray, Sums]:
+    def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> RowSums:
         phi = np.asarray(parameters, np.float64).reshape(len(self.targets), -1)
         low = self.factors(phi, slots, labels)
         with np.errstate(all="ignore"):
-            norms = low.norms()
+            norms, sizes = low.norms(), np.linalg.norm(low.terms(), axis=1)
         clean = low.without(~np.isfinite(norms))
         total = lambda factors: clean.total(factors).ravel()  # noqa: E731
-        return np.where(np.isfinite(norms), norms, np.inf), total
+        return RowSums(np.where(np.isfinite(norms), norms, np.inf), sizes, low.roundings, total)
 
     def factors(self, phi: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> LowRank:
         rows = features_of(self.features, self.view(np.asarray(slots, np.float32)))
@@ -156,10 +178,10 @@ class FeatureSpaceGradients:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureGradients:
-    """Gradients in the support's own numbers, exact, through any features.
+    """Gradients in the support's own numbers, exact, through features that know their derivative.
 
     Args:
-        features: x -> phi(x), a row at a time.
+        features: x -> phi(x), a row at a time; `derivative` of one row is a matrix.
         support: The learned rows; parameters are their free numbers.
         ridge, class_weights, view: As in `FeatureSpaceGradients`.
     """
@@ -170,11 +192,26 @@ class FeatureGradients:
     class_weights: np.ndarray
     view: Callable[[Any], Any] = lambda slots: slots
 
-    def prepare(
+    def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> RowSums:
+        """Bounds of all rows' gradients, and their weighted sum."""
+        placed, low = self.low_rank(parameters, slots, labels)
+        derivatives = _Matrices(self.features, placed)
+        with np.errstate(all="ignore"):
+            norms, sizes = derivatives.bounds(low, self.support.masks)
+        finite = np.isfinite(norms) & np.isfinite(sizes)
+        clean = low.without(~finite)
+
+        def weighted_sum(factors: np.ndarray) -> np.ndarray:
+            return self.support.pick(derivatives.back(clean.total(factors)))
+
+        roundings = low.roundings + BLOCK + low.phi.shape[1] // BLOCK + 4
+        return RowSums(np.where(finite, norms, np.inf), sizes, roundings, weighted_sum)
+
+    def low_rank(
         self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray
-    ) -> tuple[np.ndarray, Sums]:
-        """Upper bounds of all rows' gradient norms, and the weighted sum of the gradients."""
-        support = self.support.place(parameters).astype(np.float32)
+    ) -> tuple[np.ndarray, LowRank]:
+        """The support as features see it, and the gradients in feature space."""
+        placed = self.support.place(parameters).astype(np.float32)
         inner = FeatureSpaceGradients(
             features=self.features,
             targets=self.support.targets,
@@ -182,19 +219,8 @@ class FeatureGradients:
             class_weights=self.class_weights,
             view=self.view,
         )
-        phi = features_of(self.features, support).astype(np.float64)
-        low = inner.factors(phi, slots, labels)
-        make = _Matrices if hasattr(self.features, "derivative") else _Products
-        derivatives = make(self.features, support)
-        with np.errstate(all="ignore"):
-            square, largest = derivatives.squares(low, self.support.masks)
-            norms = np.sqrt(square) * (1 + RELATIVE_32) + ABSOLUTE_32 * np.sqrt(largest)
-        clean = low.without(~np.isfinite(norms))
-
-        def weighted_sum(factors: np.ndarray) -> np.ndarray:
-            return self.support.pick(derivatives.back(clean.total(factors)))
-
-        return np.where(np.isfinite(norms), norms, np.inf), weighted_sum
+        phi = features_of(self.features, placed).astype(np.float64)
+        return placed, inner.factors(phi, slots, labels)
 
 
 class _Matrices:
@@ -217,90 +243,83 @@ class _Matrices:
             self.kept[j] = made
         return made
 
-    def squares(self, low: LowRank, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Squared norms of all rows' gradients, and what the squares of their terms may amount to.
+    def bounds(self, low: LowRank, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Upper bounds of the norms of all rows' gradients, and the sizes of their terms.
 
-        Rows' errors are one wide product; what lies in the span of the support's features is pulled
-        back as a few columns, in float64, since large coefficients may cancel there.
+        Rows' errors are one wide product in float32; what lies in the span of the support's features is
+        pulled back as a few columns, in float64, since large coefficients may cancel there. Sums
+        of n products of float32 err by at most (n + 1) roundings of the norms' product, the norm
+        of a matrix being Frobenius'; products may also vanish below 2**-126. All the rest
+        errs by so many roundings of float64, in parts of the sizes.
         """
-        square, largest = np.zeros(len(low.rows)), np.zeros(len(low.rows))
-        errors = [low.errors(slice(at, at + WIDE)) for at in range(0, len(low.rows), WIDE)]
-        long_error = np.concatenate([np.linalg.norm(error, axis=1) for error in errors])
-        mixed = ((low.u @ (low.phi @ low.phi.T)) * low.u).sum(axis=1)
-        long_mixed = np.sqrt(np.maximum(mixed, 0.0))
+        count, size = low.rows.shape
+        square, single, sizes = np.zeros(count), np.zeros(count), np.zeros(count)
+        errors = [low.errors(slice(at, at + WIDE)) for at in range(0, count, WIDE)]
+        long_error = np.concatenate(
+            [np.linalg.norm(error.astype(np.float64), axis=1) for error in errors]
+        )
+        terms = low.terms()
         for j, mask in enumerate(masks):
-            derivative = self[j]
+            derivative, steepness = self[j], 0.0
             for at in range(0, len(derivative), WIDE):
                 some = derivative[at : at + WIDE]
                 columns = low.phi @ some.T.astype(np.float64)
+                steepness += float(np.sum(some.astype(np.float64) ** 2))
                 for number, error in enumerate(errors):
                     part = slice(number * WIDE, (number + 1) * WIDE)
                     u, v, trace = low.u[part, j], low.v[part, j], low.trace[part]
-                    rest = v[:, None] * (low.u[part] @ columns) + np.outer(trace, columns[j])
-                    # NumPy's product of float32 is twice as fast as XLA's on CPU.
-                    pulled = u[:, None].astype(np.float32) * (error @ some.T)
-                    pulled -= rest.astype(np.float32)
+                    pulled = u[:, None] * np.asarray(_product(error, some), np.float64)
+                    pulled -= v[:, None] * (low.u[part] @ columns) + np.outer(trace, columns[j])
                     pulled *= mask[at : at + WIDE]
-                    square[part] += (pulled**2).sum(axis=1)
-            steep = _steepness(derivative.__rmatmul__, derivative.__matmul__, derivative[:, 0])
-            size = abs(low.u[:, j]) * long_error + abs(low.v[:, j]) * long_mixed
-            largest += (steep * (size + abs(low.trace) * np.linalg.norm(low.phi[j]))) ** 2
-        return square, largest
+                    square[part] += np.einsum("ls,ls->l", pulled, pulled)
+            single += steepness * (low.u[:, j] * long_error) ** 2
+            sizes += steepness * terms[:, j] ** 2
+        sizes = np.sqrt(sizes)
+        lost = 2.0**-126 * size * len(derivative) * np.linalg.norm(low.u, axis=1)
+        norms = np.sqrt(square) + (size + 8) * SINGLE * np.sqrt(single) + lost
+        roundings = 64 * (size + len(low.phi) + len(derivative))
+        return (norms + roundings * DOUBLE * sizes) * (1 + RELATIVE), sizes
 
     def back(self, cotangents: np.ndarray) -> np.ndarray:
         found = np.zeros((len(cotangents), self.support.shape[1]))
         for j, cotangent in enumerate(cotangents):
             derivative = self[j]
-            for at in range(0, len(derivative), WIDE):
-                part = slice(at, at + WIDE)
-                found[j, part] = derivative[part].astype(np.float64) @ cotangent
+            for at in range(0, derivative.shape[1], BLOCK):
+                part = slice(at, at + BLOCK)
+                found[j] += derivative[:, part].astype(np.float64) @ cotangent[part]
         return found
 
 
-class _Products:
-    """Derivatives of any features, by vjp's in float64."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PulledGradients(FeatureGradients):
+    """Gradients through any features, made one by one by products with their derivative."""
 
-    def __init__(self, features: Any, support: np.ndarray) -> None:
-        self.support = support.astype(np.float64)
-        with jax.enable_x64(True):
-            self.features = jax.tree_util.tree_map(
-                lambda leaf: leaf.astype(jnp.float64) if eqx.is_inexact_array(leaf) else leaf,
-                features,
-            )
+    chunk: int = PICTURES
+    """Rows whose gradients are made at once."""
 
-    def squares(self, low: LowRank, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As of `_Matrices`."""
-        count = len(low.rows)
-        square, largest = np.zeros(count), np.zeros(count)
-        with jax.enable_x64(True):
-            for j, (row, mask) in enumerate(zip(self.support, masks, strict=True)):
-                steep = _steepness(
-                    lambda x, row=row: _push(self.features, row[None], x[None]),
-                    lambda y, row=row: _pull(self.features, row[None], y)[0],
-                    row,
-                )
-                for at in range(0, count, PICTURES):
-                    part = slice(at, at + PICTURES)
-                    factors = low.errors(part), low.u[part] @ low.phi
-                    scalars = low.u[part, j], low.v[part, j], low.trace[part]
-                    given = [_filled(a, PICTURES) for a in (*factors, *scalars)]
-                    found, size = _squares(self.features, row, mask, low.phi[j], *given)
-                    square[part] += np.asarray(found)[: count - at]
-                    largest[part] += (steep * np.asarray(size)[: count - at]) ** 2
-        return square, largest
+    def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> RowSums:
+        raise NotImplementedError("gradients through such features are made one by one")
 
-    def back(self, cotangents: np.ndarray) -> np.ndarray:
-        with jax.enable_x64(True):
-            return pull_back(self.features, self.support, cotangents)
+    def blocks(
+        self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Gradients of some rows at a time."""
+        placed, low = self.low_rank(parameters, slots, np.maximum(labels, 0))
+        with np.errstate(all="ignore"):
+            for at in range(0, len(labels), self.chunk):
+                part = slice(at, at + self.chunk)
+                if (labels[part] >= 0).any():
+                    yield at, self._pulled(placed, low, part)[: len(labels) - at]
 
-
-def _steepness(push: Callable[..., Any], pull: Callable[..., Any], like: np.ndarray) -> float:
-    """Twice the largest singular value of a derivative, by a few power iterations."""
-    x = np.sign(np.sin(1.0 + np.arange(len(like)))).astype(like.dtype)
-    for _ in range(3):
-        x = x / max(np.linalg.norm(x), like.dtype.type(1e-30))
-        x = np.asarray(pull(push(x)))
-    return 2 * math.sqrt(np.linalg.norm(x))
+    def _pulled(self, placed: np.ndarray, low: LowRank, part: slice) -> np.ndarray:
+        made = np.empty((self.chunk, *placed.shape))
+        given = low.errors(part), low.u[part] @ low.phi, low.u[part], low.v[part], low.trace[part]
+        errors, mixed, u, v, trace = (filled(array, self.chunk) for array in given)
+        for j, row in enumerate(placed):
+            gradients = u[:, j, None] * errors - v[:, j, None] * mixed
+            gradients -= np.outer(trace, low.phi[j])
+            made[:, j] = _pull_many(self.features, row, gradients.astype(np.float32))
+        return made[:, self.support.masks]
 
 
 def features_of(features: Any, rows: np.ndarray, chunk: int = 128) -> np.ndarray:
@@ -334,31 +353,12 @@ def _pull(features: Any, support: Any, cotangents: Any) -> Array:
 
 
 @eqx.filter_jit
-def _push(features: Any, rows: Any, directions: Any) -> Array:
-    return jax.jvp(features, (rows,), (directions,))[1]
-
-
-@eqx.filter_jit
-def _squares(
-    features: Any,
-    row: Any,
-    free: Any,
-    own: Any,
-    errors: Any,
-    mixed: Any,
-    u: Any,
-    v: Any,
-    trace: Any,
-) -> tuple[Array, Array]:
-    """Squared norms of J^T G, and sizes of the terms of G, for some rows and one support row."""
-    terms = u[:, None] * errors, v[:, None] * mixed, trace[:, None] * own
-    gradient = terms[0] - terms[1] - terms[2]
+def _pull_many(features: Any, row: Any, cotangents: Any) -> Array:
+    """J^T times many cotangents, for one support row."""
     _, back = jax.vjp(features, row[None])  # once; only the products are many
-    pulled = jax.vmap(lambda g: back(g[None])[0][0])(gradient)
-    size = sum(jnp.linalg.norm(t, axis=1) for t in terms)
-    return ((pulled * free) ** 2).sum(axis=1), size
+    return jax.vmap(lambda g: back(g[None])[0][0])(cotangents)
 
 
-def _filled(array: np.ndarray, size: int) -> np.ndarray:
-    """Zeros appended up to one shape, so that code is compiled once."""
-    return np.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1))
+@jax.jit
+def _product(rows: Any, matrix: Any) -> Array:
+    return jnp.matmul(rows, matrix.T, precision=jax.lax.Precision.HIGHEST)

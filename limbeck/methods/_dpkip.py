@@ -17,6 +17,7 @@ from ..features import (
     FeatureGradients,
     FeatureSpaceGradients,
     PlainGradients,
+    PulledGradients,
     Support,
     TangentGradients,
     centred,
@@ -46,7 +47,7 @@ class DPKIP(AbstractKernelMethod):
 
     Privacy:
         Each step measures the sum of the loss's gradients over a Poisson batch, every row's
-        clipped to norm `clip`, under add/remove of one row, with Gaussian noise; the
+        clipped to norm `clip`, under add/remove of one row, with discrete Gaussian noise; the
         rate is `batch` over the schema's declared rows. Events: Poisson-sampled Gaussians, as many
         as there are steps; with `weigh_classes`, also one Gaussian for the class counts. The rows
         start from noise.
@@ -160,7 +161,6 @@ class DPKIP(AbstractKernelMethod):
             )
         gradient = Charge(
             name=GRADIENT,
-            mechanism="gaussian",
             sensitivity=self.clip,
             coordinates=size * width,
             sampling=rate,
@@ -263,7 +263,8 @@ class DPKIP(AbstractKernelMethod):
             return PlainGradients(loss=self._loss(schema, support, weights, view), chunk=4)
         if self.mechanism == "features":
             return FeatureSpaceGradients(features=features, targets=support.targets, **common)
-        return FeatureGradients(features=features, support=support, **common)
+        kind = FeatureGradients if hasattr(features, "derivative") else PulledGradients
+        return kind(features=features, support=support, **common)
 
     def _loss(self, schema: Schema, support: Support, weights: np.ndarray, view: View) -> Any:
         kernel = self.function(schema, 0)

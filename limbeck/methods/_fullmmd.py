@@ -64,7 +64,7 @@ class FullMMD(AbstractMethod):
         positive(**{f"length_scales[{i}]": s for i, s in enumerate(self.length_scales)})
 
     def requests(self, schema: Schema) -> list[Request]:
-        charge = Charge(name=ROWS, mechanism="gaussian", sensitivity=1.0, coordinates=1)
+        charge = Charge(name=ROWS, sensitivity=1.0, coordinates=1)
         return [Request(charge=charge, share=1.0)]
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:

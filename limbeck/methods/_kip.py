@@ -95,7 +95,7 @@ class KIP(AbstractKernelMethod):
         self.view(schema)
         self.function(schema, 0)
         self._steps(schema.rows)
-        charge = Charge(name=ROWS, mechanism="gaussian", sensitivity=1.0, coordinates=1)
+        charge = Charge(name=ROWS, sensitivity=1.0, coordinates=1)
         return [Request(charge=charge, share=1.0)]
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:

@@ -42,7 +42,9 @@ from ._questions import Factors as Factors
 from ._questions import FeatureMap as FeatureMap
 from ._questions import GroupedFeatures as GroupedFeatures
 from ._questions import LabelledFactors as LabelledFactors
+from ._questions import RowBlocks as RowBlocks
 from ._questions import RowGradients as RowGradients
+from ._questions import RowSums as RowSums
 from ._stopping import STOPPING as STOPPING
 from ._stopping import calibrate_stopping as calibrate_stopping
 from ._stopping import draw_runs as draw_runs

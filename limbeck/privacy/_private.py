@@ -29,6 +29,7 @@ from ._accountant import Charge
 from ._ballots import Ballot, Directions
 from ._budget import Budget
 from ._discrete import discrete_laplace
+from ._gradients import GradientSum
 from ._job import Job, JobPart
 from ._noise import Noise
 from ._outer import UNIT, OuterBlocks, OuterSum
@@ -38,10 +39,11 @@ from ._questions import (
     FeatureMap,
     GroupedFeatures,
     LabelledFactors,
+    RowBlocks,
     RowGradients,
 )
-from ._sampling import PoissonBatches
-from ._sum import GridSum, clip_rows
+from ._sampling import PoissonBatches, Records
+from ._sum import GridSum
 from ._teachers import Ensemble, Shards, Teacher
 
 CHUNK_BYTES = 1 << 26
@@ -249,25 +251,38 @@ class Private:
         return self._histogram(name, len(self.schema.classes), lambda rows: rows.labels)
 
     def gradients(
-        self, name: str, loss: Callable[..., Any] | RowGradients, *, rows: int
+        self, name: str, loss: Callable[..., Any] | RowGradients | RowBlocks, *, rows: int
     ) -> Callable[[np.ndarray], np.ndarray]:
         """An oracle: parameters (flat) to the noisy sum of clipped gradients of a Poisson batch.
 
         Args:
             name: The planned charge; its `steps` calls are allowed, each with a fresh batch.
-            loss: loss(parameters, slots, label) of one row; or `RowGradients`, where gradients are
-                never made one by one.
+            loss: loss(parameters, slots, label) of one row; or `RowBlocks`, which makes gradients
+                some rows at a time; or `RowGradients`, where they are never made one by one.
             rows: Public number of rows, for the fixed shape of a batch; the true number may be
                 any: a batch that overflows is processed in further chunks.
 
         Privacy:
             A row enters a step with the charge's probability, its gradient clipped to the
-            sensitivity. Gaussian noise. Divide by a public batch size, never by the true one.
+            sensitivity; `_gradients` proves that this includes all rounding. Discrete Gaussian
+            noise. Divide by a public batch size, never by the true one.
         """
-        charge = self._charge_for(name, 1, "gaussian", sampled=True)
+        charge = self._charge_for(name, 1, "discrete gaussian", sampled=True)
         batches = PoissonBatches(charge.sampling or 0.0, rows)
-        bound = charge.sensitivity * (1 - 1e-9)
-        clipped = _clipped_sums(loss, bound)
+        grid = GradientSum(
+            sensitivity=charge.sensitivity,
+            noise=charge.noise,
+            size=charge.coordinates,
+            shape=batches.shape,
+        )
+        records = functools.cache(
+            lambda: Records(self._rows(), self._noise.stream(f"{name}/records"))
+        )
+
+        def load(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            chunk = self._rows().take(places)
+            slots = _padded(self.schema.expand(chunk.cells), batches.shape)
+            return slots, _padded(chunk.labels, batches.shape, with_value=-1)
 
         def oracle(parameters: np.ndarray) -> np.ndarray:
             if np.size(parameters) != charge.coordinates:
@@ -278,23 +293,13 @@ class Private:
             self._count(name, charge)
 
             def measure() -> np.ndarray:
-                held = self._rows()
-                total = np.zeros(charge.coordinates)
-                coins = self._noise.stream(f"{name}/{step}/batch")
+                batch = batches.draw(records(), self._noise.stream(f"{name}/{step}/batch"))
                 # Parameters are public. Ones that diverged give no gradient, whatever the rows: a sum
                 # that is not a number would tell whether the batch was empty.
                 usable = np.isfinite(parameters).all()
-                for indices in batches.draw(coins, len(held)) if usable else ():
-                    chunk = held.take(indices)
-                    slots = _padded(self.schema.expand(chunk.cells), batches.shape)
-                    labels = _padded(chunk.labels, batches.shape, with_value=-1)
-                    found = clipped(parameters, slots, labels)
-                    if found.shape != total.shape:
-                        raise RuntimeError(f"'{name}': a sum of shape {found.shape}")
-                    # Rows that are not finite count for nothing by now; what is left is divergence.
-                    total += found if np.isfinite(found).all() else 0.0
-                drawn = self._noise.stream(f"{name}/{step}/noise").normal(charge.coordinates)
-                return total * self._data_scale + charge.noise * drawn
+                total = grid.total(loss, parameters, batch if usable else batch[:0], load)
+                drawn = self._noise.stream(f"{name}/{step}/noise")
+                return grid.finalise(total * self._data_scale, drawn)
 
             answer = self._replayed(f"{name}-{step}", measure)
             self._progress(name, (step + 1) / charge.steps)
@@ -451,7 +456,7 @@ class Private:
             )
         if self._noise.law:
             raise LimbeckError("law mode answers with noise alone, and bare rows have none.")
-        self._count(name, self._charge_for(name, 1, "gaussian", "discrete gaussian"))
+        self._count(name, self._charge_for(name, 1, "discrete gaussian"))
         return self._rows()
 
     # ---- bookkeeping ------------------------------------------------------------------------
@@ -665,33 +670,6 @@ def _evaluate(features: Any, *arrays: Any) -> Any:
         return jax.tree_util.tree_map(lambda array: array[0], made)
 
     return jax.vmap(one)(*arrays)
-
-
-def _clipped_sums(
-    loss: Callable[..., Any] | RowGradients, bound: float
-) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-    """Parameters, slots, labels to the sum of the rows' gradients, each clipped to the bound.
-
-    Rows with a negative label count for nothing: no declared label, or padding.
-    """
-    if hasattr(loss, "prepare"):
-        many = loss
-
-        def ghost(parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> np.ndarray:
-            norms, weighted_sum = many.prepare(parameters, slots, np.maximum(labels, 0))
-            counts = (labels >= 0) & np.isfinite(norms) & (norms >= 0)
-            norms = np.where(counts, norms, bound)
-            return weighted_sum(np.where(counts, bound / np.maximum(norms, bound), 0.0))
-
-        return ghost
-    each = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)))
-
-    def plain(parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        found = np.array(each(parameters, slots, labels)).reshape(len(labels), -1)
-        found[labels < 0] = 0.0
-        return clip_rows(found, bound, 1.0).sum(axis=0)
-
-    return plain
 
 
 def _padded(array: np.ndarray, size: int, with_value: int = 0) -> np.ndarray:
