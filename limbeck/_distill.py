@@ -121,11 +121,11 @@ def redistil(
     certificate = redistilled(release.certificate, schema, method.settings())
     seed = made_by["public_seed"]
     charges = {facts["name"]: Charge(**facts) for facts in certificate["charges"]}
-    measured = {
+    answers = {
         name: Measurement.under(charges[name], values)
         for name, values in release.measurements.items()
     }
-    product = method.distill(schema, measured, seed=seed, progress=progress)
+    product = method.distill(schema, answers, seed=seed, progress=progress)
     made = Release(
         schema=schema,
         certificate=certificate,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ._check import LimbeckError
 from ._data import Dataset
 from ._plan import Plan
-from .privacy import Budget, Charge, Job, Ledger, Noise, Private, new_run
+from .privacy import Budget, Job, Ledger, Noise, Private, new_run
 
 Progress = Callable[[str, float], None]
 
@@ -28,9 +28,7 @@ class PaidRun:
     def part(self, name: str, planned: Plan) -> PaidRun:
         """A run within this one, with noise and kept answers of its own; this one pays for it."""
         noise, answers = self.noise.part(name), self.job.part(name)
-        private = Private(
-            self.data, planned.questions, planned.unit, noise, answers, self.progress
-        )
+        private = Private(self.data, planned.questions, planned.unit, noise, answers, self.progress)
         return replace(self, private=private, noise=noise)
 
 

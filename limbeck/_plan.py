@@ -139,11 +139,11 @@ def _asked(
     wanted = method.questions(schema)
     whole = sum(one.share for one in wanted)
     asked += [replace(one, share=left * one.share / whole) for one in wanted]
-    if budget.adjacency == "replace-one":
-        if any(c.sampling is not None for one in asked for c in one.question.measured()):
-            raise LimbeckError(
-                "Poisson sampling is accounted under add/remove only; use adjacency = add-remove."
-            )
+    sampled = any(c.sampling is not None for one in asked for c in one.question.measured())
+    if budget.adjacency == "replace-one" and sampled:
+        raise LimbeckError(
+            "Poisson sampling is accounted under add/remove only; use adjacency = add-remove."
+        )
     return asked
 
 

@@ -11,12 +11,6 @@ from ._convnets import RandomConvNets as RandomConvNets
 from ._entk import EmpiricalNTK as EmpiricalNTK
 from ._fourier import Fourier as Fourier
 from ._fourier import Heterogeneous as Heterogeneous
-from ._ghost_features import FeatureGradients as FeatureGradients
-from ._ghost_features import FeatureSpaceGradients as FeatureSpaceGradients
-from ._ghost_features import features_of as features_of
-from ._ghost_features import pull_back as pull_back
-from ._ghost_ntk import TangentGradients as TangentGradients
-from ._ghost_plain import PlainGradients as PlainGradients
 from ._hermite import Hermite as Hermite
 from ._hermite_kernels import Axes as Axes
 from ._hermite_kernels import HermiteProduct as HermiteProduct
@@ -27,6 +21,8 @@ from ._hermite_kernels import draw_product as draw_product
 from ._hermite_kernels import draw_products as draw_products
 from ._hermite_kernels import product_factors as product_factors
 from ._hermite_kernels import sum_size as sum_size
+from ._many import features_of as features_of
+from ._many import pull_back as pull_back
 from ._marginals import Pairs as Pairs
 from ._marginals import Singles as Singles
 from ._ntk import ConvolutionalNTK as ConvolutionalNTK

@@ -102,9 +102,7 @@ class AbstractMeasureOnce(AbstractMethod):
     """Settings that no measurement depends on: they may differ from those it was made with."""
 
     @abc.abstractmethod
-    def measure(
-        self, private: Private, *, seed: int, progress: Progress
-    ) -> dict[str, Measurement]:
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         """Ask every planned question; the noisy answers, by name."""
 
     @abc.abstractmethod

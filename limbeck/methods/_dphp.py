@@ -152,9 +152,7 @@ class DPHP(AbstractMeanEmbedding):
             return OuterSum(name=name, bound=1.0, blocks=((left, right),), groups=groups)
         return Sum(name=name, bound=1.0, size=self.products * left * right, groups=groups)
 
-    def measure(
-        self, private: Private, *, seed: int, progress: Progress
-    ) -> dict[str, Measurement]:
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         found = {COUNTS: private.ask(COUNTS)}
         if self.spread_share:
             found[SPREADS] = private.ask(SPREADS, self.map_spec("spread_map", seed))

@@ -14,18 +14,24 @@ from jaxtyping import Array
 from .._check import LimbeckError, fraction, positive
 from .._schema import Schema
 from ..features import (
-    FeatureGradients,
-    FeatureSpaceGradients,
-    PlainGradients,
     Support,
-    TangentGradients,
     centred,
     features_of,
     gaussian_support,
     pull_back,
     row_loss,
 )
-from ..privacy import Asked, Gradients, Histogram, Private
+from ..privacy import (
+    Asked,
+    FeatureGradients,
+    FeatureSpaceGradients,
+    Gradients,
+    Histogram,
+    PlainGradients,
+    Private,
+    PulledGradients,
+    TangentGradients,
+)
 from ._base import Product, Progress, check_values_declared
 from ._embedding import COUNTS, class_weights
 from ._kernel import AbstractKernelMethod, View, choice
@@ -46,7 +52,7 @@ class DPKIP(AbstractKernelMethod):
 
     Privacy:
         Each step measures the sum of the loss's gradients over a Poisson batch, every row's
-        clipped to norm `clip`, under add/remove of one row, with Gaussian noise; the
+        clipped to norm `clip`, under add/remove of one row, with discrete Gaussian noise; the
         rate is `batch` over the schema's declared rows. Events: Poisson-sampled Gaussians, as many
         as there are steps; with `weigh_classes`, also one Gaussian for the class counts. The rows
         start from noise.
@@ -215,7 +221,9 @@ class DPKIP(AbstractKernelMethod):
     ) -> np.ndarray:
         """The support after all steps, as the kernel sees it."""
         schema = private.schema
-        divisor = self.rate(schema) * (schema.rows or 1) * (self.clip if self.scaling == "free" else 1.0)
+        divisor = (
+            self.rate(schema) * (schema.rows or 1) * (self.clip if self.scaling == "free" else 1.0)
+        )
         feature_space = self.mechanism == "features"
         features = self.features(schema, seed) if self._has_features else None
         source = self._gradients(schema, support, weights, features)
@@ -263,7 +271,8 @@ class DPKIP(AbstractKernelMethod):
             return PlainGradients(loss=self._loss(schema, support, weights, view), chunk=4)
         if self.mechanism == "features":
             return FeatureSpaceGradients(features=features, targets=support.targets, **common)
-        return FeatureGradients(features=features, support=support, **common)
+        kind = FeatureGradients if hasattr(features, "derivative") else PulledGradients
+        return kind(features=features, support=support, **common)
 
     def _loss(self, schema: Schema, support: Support, weights: np.ndarray, view: View) -> Any:
         kernel = self.function(schema, 0)

@@ -78,9 +78,7 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
         size, bound = self.feature_size(schema)
         return Sum(name=EMBEDDING, bound=bound, size=size, groups=len(schema.classes))
 
-    def measure(
-        self, private: Private, *, seed: int, progress: Progress
-    ) -> dict[str, Measurement]:
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         counts = private.ask(COUNTS)
         return {
             COUNTS: counts,

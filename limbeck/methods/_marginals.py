@@ -109,9 +109,7 @@ class Marginals(AbstractMeasureOnce):
             Asked(question=pairs, share=1 - self.count_share - share),
         ]
 
-    def measure(
-        self, private: Private, *, seed: int, progress: Progress
-    ) -> dict[str, Measurement]:
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         counts = private.ask(COUNTS)
         singles = private.ask(SINGLES, self.map_spec("single_cells", seed))
         noise = private.noise_of(PAIRS)

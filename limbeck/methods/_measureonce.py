@@ -245,9 +245,7 @@ class MeasureOnce(AbstractMeasureOnce):
         )
         return [Asked(question=question, share=shares[NETWORKS])]
 
-    def measure(
-        self, private: Private, *, seed: int, progress: Progress
-    ) -> dict[str, Measurement]:
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         schema = private.schema
         found = {COUNTS: private.ask(COUNTS)}
         if self._parts(schema):

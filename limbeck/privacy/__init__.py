@@ -27,6 +27,15 @@ from .estimate import FrequentValues as FrequentValues
 from .estimate import Quantiles as Quantiles
 from .estimate import estimates as estimates
 from .maps import MapSpec as MapSpec
+from .poisson.ghost_features import FeatureGradients as FeatureGradients
+from .poisson.ghost_features import FeatureSpaceGradients as FeatureSpaceGradients
+from .poisson.ghost_features import PulledGradients as PulledGradients
+from .poisson.ghost_ntk import TangentGradients as TangentGradients
+from .poisson.ghost_plain import PlainGradients as PlainGradients
+from .poisson.gradients import Gradients as Gradients
+from .poisson.row_gradients import RowBlocks as RowBlocks
+from .poisson.row_gradients import RowGradients as RowGradients
+from .poisson.row_gradients import RowSums as RowSums
 from .private import Private as Private
 from .question import Asked as Asked
 from .question import HeldRows as HeldRows

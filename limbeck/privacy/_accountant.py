@@ -8,10 +8,12 @@ Gaussians alone also has an exact answer, and then that is the epsilon we claim.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import dp_accounting
@@ -33,10 +35,6 @@ ORDERS = tuple(
 WHOLE_ORDERS = [order for order in ORDERS if order >= 2 and order == int(order)]
 """Those with a closed form under sampling: quick, for a first guess."""
 
-# Of an order whose series does not converge dp-accounting warns, and leaves it out: the bound holds, and users can
-# do nothing about it.
-logging.getLogger("absl").addFilter(lambda record: "_compute_log_a_frac" not in record.getMessage())
-
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
@@ -49,7 +47,7 @@ class Charge:
     noise_multiplier: float = math.nan
     """Scale of the noise divided by the sensitivity: standard deviation, or Laplace's scale."""
     coordinates: int
-    """Numbers measured: the discrete Gaussian's slack grows with their root."""
+    """Numbers measured in a step: the discrete Gaussian's slack grows with their root."""
     sampling: float | None = None
     """Probability with which a record enters a step (Poisson); None: every record does."""
     steps: int = 1
@@ -150,13 +148,22 @@ def mu_for(epsilon: float, delta: float) -> float:
 
 
 def slack(charges: Sequence[Charge], epsilon: float) -> float:
-    """Delta spent on discrete noise being priced as continuous: (1 + exp(epsilon)) distances."""
+    """Delta spent on discrete noise being priced as continuous: 1 + exp(epsilon) times the distance
+    between both runs as wholes."""
     if not math.isfinite(epsilon):
         return 0.0
-    discrete = (c for c in charges if c.mechanism == "discrete gaussian" and c.noise_multiplier > 0)
-    return (1 + math.exp(epsilon)) * sum(
-        c.steps * _discrete.distance(c.coordinates) for c in discrete
+    discrete = [c for c in charges if c.mechanism == "discrete gaussian" and c.noise_multiplier > 0]
+    return (1 + math.exp(epsilon)) * _discrete.distance(
+        sum(c.steps * c.coordinates for c in discrete)
     )
+
+
+def removable_noise(charges: Sequence[Charge]) -> list[str]:
+    """Names of charges whose noise can be taken off again: Box-Muller in float64 (`gaussian`), as
+    once used for gradients. Pairs of its numbers share a radius, and the grid of floating-point
+    numbers shows through. Such charges are still priced, but the price is not what was kept to.
+    """
+    return [c.name for c in charges if c.mechanism == "gaussian" and c.noise_multiplier > 0]
 
 
 def thresholds(charges: Sequence[Charge]) -> float:
@@ -181,14 +188,32 @@ def _cost(charges: tuple[Charge, ...], budget: Budget) -> Cost:
     if rest <= 0:
         raise _delta_too_small(budget, lost + cut)
     pld, rdp = PLDAccountant(), RdpAccountant(list(ORDERS))
-    for charge in charges:
-        pld.compose(charge.event())
-        rdp.compose(charge.event(renyi=True))
+    with without_warnings():
+        for charge in charges:
+            pld.compose(charge.event())
+            rdp.compose(charge.event(renyi=True))
+        by_pld = float(pld.get_epsilon(rest)) if charges else 0.0
+        by_rdp = float(rdp.get_epsilon(rest)) if charges else 0.0
     mu = gaussian_mu(charges)
     exact = None if mu is None else gaussian_epsilon(mu, rest)
-    by_pld = float(pld.get_epsilon(rest)) if charges else 0.0
-    by_rdp = float(rdp.get_epsilon(rest)) if charges else 0.0
     return Cost(by_pld if exact is None else exact, budget.delta, exact, by_pld, by_rdp, lost, cut)
+
+
+@contextlib.contextmanager
+def without_warnings() -> Iterator[None]:
+    """Of an order whose series does not converge dp-accounting warns, and leaves it out: the bound
+    holds, and users can do nothing about it. Only messages of the thread that asked are dropped."""
+    asking = threading.get_ident()
+
+    def wanted(record: logging.LogRecord) -> bool:
+        return record.thread != asking or "_compute_log_a_frac" not in record.getMessage()
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(wanted)
+    try:
+        yield
+    finally:
+        logger.removeFilter(wanted)
 
 
 def _delta_too_small(budget: Budget, needed: float) -> LimbeckError:
@@ -215,6 +240,8 @@ def calibrate(requests: Sequence[Charge], shares: Sequence[float], budget: Budge
 def _calibrated(
     requests: tuple[Charge, ...], shares: tuple[float, ...], budget: Budget
 ) -> list[Charge]:
+    if removable_noise([replace(r, noise_multiplier=1.0) for r in requests]):
+        raise RuntimeError("noise in floating point can be removed: plan a discrete gaussian")
     if not budget.private:
         return [replace(r, noise_multiplier=0.0) for r in requests]
     total = sum(shares)
@@ -232,9 +259,10 @@ def _calibrated(
         return scaled(1.0 / mu_for(budget.epsilon, budget.delta - lost))
 
     def epsilon_of(accountant: PLDAccountant | RdpAccountant, factor: float) -> float:
-        for charge in scaled(factor):
-            accountant.compose(charge.event(renyi=isinstance(accountant, RdpAccountant)))
-        return float(accountant.get_epsilon(budget.delta - lost))
+        with without_warnings():
+            for charge in scaled(factor):
+                accountant.compose(charge.event(renyi=isinstance(accountant, RdpAccountant)))
+            return float(accountant.get_epsilon(budget.delta - lost))
 
     def roughly(factor: float) -> float:
         return epsilon_of(RdpAccountant(WHOLE_ORDERS), factor)

@@ -13,11 +13,21 @@ to 128 bits on a tie; constants are rounded down at 128 bits, which moves the di
 draw by less than 2**-115 in total variation (`SAMPLER_DISTANCE`), accounted for in delta.
 
 **Slack.** Rounding a *continuous* Gaussian to the grid would be plain post-processing of the
-Gaussian mechanism. The discrete Gaussian differs from the rounded one by a total-variation
-distance of at most sqrt(d) / (24 s**2) over d coordinates (`distance`): per coordinate the log
-ratio is (z**2 - 1) / (24 s**2) to leading order, so the Kullback-Leibler divergence is
-1 / (576 s**4), d of them add, and Pinsker's inequality gives sqrt(d / 1152) / s**2. The test
-computes the true distances for small s and finds the bound kept.
+Gaussian mechanism. How far is the discrete Gaussian p from the rounded one q? With phi the density,
+
+    q(x) = phi(x) A(x),   A(x) = int exp(-x t / s**2 - t**2 / 2 s**2) dt over |t| <= 1/2,
+    p(x) = phi(x) / S,    S = sum of phi over the integers <= 1 + r,
+
+r being 2 exp(-2 pi**2 s**2) and a little more (Poisson's summation formula), also for a shifted lattice. So
+
+    1 + chi2(q, p) = S sum phi A**2 <= (1 + r)**2 int int exp(t t' / s**2) dt dt'
+                   = (1 + r)**2 (1 + 1 / (288 s**4) + 1 / (153600 s**8) + ...)
+
+and KL(q, p) <= log(1 + chi2) <= 1 / (287 s**4) for every s >= 1. Divergences add over coordinates and over
+adaptive steps (chain rule); given the coins of a sampled step it is a sum plus noise, and forgetting the
+coins only lowers it (convexity). Pinsker's inequality is used once, for all n numbers of a run:
+their total variation is at most sqrt(n / 574) / s**2 (`distance`). The test computes the true
+divergences for small s.
 """
 
 from __future__ import annotations
@@ -41,9 +51,13 @@ _GROUPS = ((41, 3457, 8), (27, 1 << 14, 22), (13, 1 << 14, 36), (0, 1 << 13, 49)
 _BLOCK = 1 << 19
 
 
-def distance(coordinates: int) -> float:
-    """Total variation between discrete and rounded continuous Gaussian noise, bounded above."""
-    return math.sqrt(coordinates) / (24.0 * SIGMA**2) + coordinates * SAMPLER_DISTANCE
+def distance(numbers: int) -> float:
+    """Total variation between a run's discrete noise and rounded continuous noise, bounded above.
+
+    Args:
+        numbers: How many are measured in the whole run, in all steps together.
+    """
+    return math.sqrt(numbers / 574.0) / SIGMA**2 + numbers * SAMPLER_DISTANCE
 
 
 def discrete_gaussian(stream: Stream, count: int) -> np.ndarray:

@@ -41,6 +41,7 @@ from ._accountant import (
     mu_for,
     slack,
     thresholds,
+    without_warnings,
 )
 
 _TABLES = """
@@ -271,6 +272,7 @@ def _spent_gdp(runs: Sequence[Run], lifetime: Lifetime) -> float:
     return math.inf if rest <= 0 else gaussian_epsilon(math.sqrt(squares), rest)
 
 
+@without_warnings()
 def _spent_rdp(runs: Sequence[Run], lifetime: Lifetime) -> float:
     mu = mu_for(lifetime.epsilon, lifetime.delta)
     order = min(ORDERS, key=lambda a: _convert(a, a * mu * mu / 2, lifetime.delta))

@@ -30,24 +30,6 @@ class Stream:
         """Uniform numbers in (0, 1] on the grid of 53 bits."""
         return ((self.words(count) >> np.uint64(11)) + np.uint64(1)) * 2.0**-53
 
-    def normal(self, count: int) -> np.ndarray:
-        """Standard normal float64 numbers (Box-Muller): for noise that is never published as such.
-
-        Their grid is that of floating-point numbers: whatever is published as numbers gets the
-        exact discrete Gaussian of `_discrete` instead.
-        """
-        half = (count + 1) // 2
-        radius = np.sqrt(-2 * np.log(self.uniform(half)))
-        angle = 2 * np.pi * self.uniform(half)
-        return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
-
-    def bernoulli(self, probability: float, count: int) -> np.ndarray:
-        """Independent coins; the probability is rounded down to 64 bits, never up."""
-        threshold = int(probability * 2.0**64)
-        if threshold >= 2**64:
-            return np.ones(count, bool)
-        return self.words(count) < np.uint64(threshold)
-
     def below(self, limit: int) -> int:
         """One uniform integer in [0, limit), exact for any limit."""
         size = (limit.bit_length() + 7) // 8

@@ -18,7 +18,7 @@ from dp_accounting.rdp import RdpAccountant, compute_epsilon
 from scipy.optimize import brentq
 
 from .._check import LimbeckError
-from ._accountant import Charge, Cost, calibrate, slack, thresholds
+from ._accountant import Charge, Cost, calibrate, slack, thresholds, without_warnings
 from ._budget import Budget
 from ._noise import Stream
 
@@ -109,6 +109,7 @@ def _louder(charge: Charge, factor: float) -> Charge:
     return replace(charge, noise_multiplier=charge.noise_multiplier * factor)
 
 
+@without_warnings()
 def _curve(charges: Sequence[Charge]) -> np.ndarray:
     accountant = RdpAccountant(list(ORDERS))
     for charge in charges:

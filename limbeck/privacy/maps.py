@@ -97,7 +97,9 @@ def evaluated(row_map: Any, size: int, *arrays: np.ndarray) -> Any:
 def evaluated_in_pieces(row_map: Any, size: int, *arrays: np.ndarray) -> Any:
     """The same for more rows, a piece after the other."""
     pieces = range(0, len(arrays[0]), size)
-    made = [evaluated(row_map, size, *(a[start : start + size] for a in arrays)) for start in pieces]
+    made = [
+        evaluated(row_map, size, *(a[start : start + size] for a in arrays)) for start in pieces
+    ]
     return jax.tree_util.tree_map(lambda *parts: np.concatenate(parts), *made)
 
 

@@ -203,9 +203,7 @@ class Question(abc.ABC):
         """What is measured, stated for one record more or less."""
 
     @abc.abstractmethod
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> Mechanism:
+    def calibrated(self, charges: Sequence[Charge], unit: Unit, row_map: Any = None) -> Mechanism:
         """The mechanism at the noise of the charges, for a map that fits the planned shape; without
         one for the largest shape. Refuses noise whose grid is too coarse for a contribution."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 
 from limbeck import Budget, LimbeckError
 from limbeck.privacy import Charge, calibrate, check_grid, cost, gaussian_epsilon, mu_for
+from limbeck.privacy._accountant import removable_noise, slack, without_warnings
 
 ONE = Charge(name="one", sensitivity=1.0, coordinates=1)
 
@@ -45,9 +47,48 @@ def test_shares_divide_the_squared_mu() -> None:
 def test_an_order_that_does_not_converge_is_left_out_in_silence(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    sampled = replace(ONE, mechanism="gaussian", sampling=1 / 6, steps=300)
+    sampled = replace(ONE, sampling=1 / 6, steps=300)
     found = cost([replace(sampled, noise_multiplier=1.634464)], Budget(10.0))
     assert 9 < found.rdp < 13 and not caplog.records
+
+
+def test_other_messages_are_nobodys_business() -> None:
+    """Filters are there while a price is computed, and gone afterwards."""
+    logger = logging.getLogger("absl")
+    before = list(logger.filters)
+    assert not before
+    sampled = replace(ONE, sampling=1 / 6, steps=300, noise_multiplier=1.5)
+    cost([sampled], Budget(10.0))
+    assert logger.filters == before
+    with without_warnings():
+        assert len(logger.filters) == 1
+        elsewhere = logging.LogRecord("absl", 30, "", 0, "_compute_log_a_frac", (), None)
+        assert not logger.filters[0](elsewhere)
+        elsewhere.thread = -1
+        assert logger.filters[0](elsewhere)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+def test_slack_of_a_long_run_is_a_small_part_of_delta(epsilon: float) -> None:
+    """Divergences add over steps; distances would, too, and grow with the number of steps."""
+    long = Charge(name="g", sensitivity=1.0, coordinates=10**5, sampling=0.01, steps=5000)
+    lost = slack([replace(long, noise_multiplier=1.0)], epsilon)
+    assert 0 < lost < 0.01 * 1e-5
+    whole = slack([replace(long, noise_multiplier=1.0, steps=1, coordinates=5 * 10**8)], epsilon)
+    assert lost == pytest.approx(whole)
+    parts = [replace(long, name=str(i), noise_multiplier=1.0, steps=50) for i in range(100)]
+    assert slack(parts, epsilon) == pytest.approx(lost)
+
+
+def test_noise_in_floating_point_is_priced_but_never_planned() -> None:
+    old = replace(ONE, mechanism="gaussian", noise_multiplier=4.0)
+    assert removable_noise([old, ONE]) == [old.name]
+    assert removable_noise([replace(old, noise_multiplier=0.0)]) == []
+    assert cost([old], Budget(1.0)).epsilon == pytest.approx(
+        cost([replace(old, mechanism="discrete gaussian")], Budget(1.0)).epsilon, rel=1e-6
+    )
+    with pytest.raises(RuntimeError, match="removed"):
+        calibrate([old], [1.0], Budget(1.0))
 
 
 def test_three_accountants_agree() -> None:
@@ -61,7 +102,6 @@ def test_three_accountants_agree() -> None:
 def test_sampled_gradients_are_priced_by_pld_and_stay_within_budget() -> None:
     steps = Charge(
         name="gradients",
-        mechanism="gaussian",
         sensitivity=1.0,
         coordinates=10,
         sampling=0.02,
@@ -154,7 +194,7 @@ def test_calibration_takes_few_evaluations_and_never_falls_short(
     made = []
     real = _accountant.PLDAccountant
     monkeypatch.setattr(_accountant, "PLDAccountant", lambda: made.append(1) or real())
-    charge = replace(ONE, mechanism="gaussian", sampling=sampling, steps=steps)
+    charge = replace(ONE, sampling=sampling, steps=steps)
     budget = Budget(epsilon)
     charges = calibrate([charge], [1.0], budget)
     assert len(made) <= 6

@@ -90,23 +90,26 @@ def test_ties_use_the_low_word() -> None:
     assert discrete._rank(Fixed(5), word, highs, lows).tolist() == [2]
 
 
-@pytest.mark.parametrize("sigma", [2, 4, 8, 16, 64])
-def test_slack_bounds_the_true_distance(sigma: int) -> None:
-    """Total variation of discrete and rounded Gaussian, computed, is below the formula for d = 1,
-    and by tensorising the divergence below it for many coordinates too."""
-    x = np.arange(-14 * sigma, 14 * sigma + 1)
-    exact = np.exp(-(x**2) / (2 * sigma**2))
-    exact /= exact.sum()
-    upper = np.where(x < 0, x + 0.5, -(x - 0.5)) / sigma
-    lower = np.where(x < 0, x - 0.5, -(x + 0.5)) / sigma
-    rounded = stats.norm.cdf(upper) - stats.norm.cdf(lower)
-    rounded[x == 0] = 2 * stats.norm.cdf(0.5 / sigma) - 1
-    bound = 1 / (24 * sigma**2)
-    assert 0.5 * np.abs(exact - rounded).sum() < bound
-    mass = exact > 1e-300
-    divergence = (exact[mass] * np.log(exact[mass] / rounded[mass])).sum()
-    for coordinates in (1, 100, 10**6):
-        assert math.sqrt(coordinates * divergence / 2) < math.sqrt(coordinates) * bound
+@pytest.mark.parametrize("sigma", [1, 2, 4, 8, 16])
+def test_slack_bounds_the_true_divergence(sigma: int) -> None:
+    """Divergence of the rounded from the discrete Gaussian, computed to 60 digits, and their distance."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        x = range(-14 * sigma, 14 * sigma + 1)
+        exact = [mpmath.exp(-(mpmath.mpf(v) ** 2) / (2 * sigma**2)) for v in x]
+        whole = mpmath.fsum(exact)
+        exact = [e / whole for e in exact]
+        edges = [mpmath.ncdf((v - mpmath.mpf(1) / 2) / sigma) for v in (*x, x[-1] + 1)]
+        rounded = [b - a for a, b in zip(edges, edges[1:], strict=False)]
+        pairs = list(zip(rounded, exact, strict=True))
+        divergence = mpmath.fsum(q * mpmath.log(q / p) for q, p in pairs)
+        squared = mpmath.fsum((q - p) ** 2 / p for q, p in pairs)
+        apart = mpmath.fsum(abs(q - p) for q, p in pairs) / 2
+        assert divergence <= squared <= 1 / (mpmath.mpf(287) * sigma**4)
+        assert divergence > 0.4 / (mpmath.mpf(287) * sigma**4)  # half of it is given away, not more
+        assert apart <= mpmath.sqrt(mpmath.mpf(1) / 574) / sigma**2
+    assert discrete.distance(4) == pytest.approx(2 / math.sqrt(574) / discrete.SIGMA**2)
+    assert discrete.distance(1) >= discrete.SAMPLER_DISTANCE
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(7, 2)])

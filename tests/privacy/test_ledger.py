@@ -15,9 +15,7 @@ from limbeck.privacy import Charge, Run, calibrate, cost, mu_for, new_run
 from limbeck.privacy._ledger import spent
 
 ONE = Charge(name="one", sensitivity=1.0, coordinates=1)
-SAMPLED = Charge(
-    name="many", mechanism="gaussian", sensitivity=1.0, coordinates=1, sampling=0.05, steps=50
-)
+SAMPLED = Charge(name="many", sensitivity=1.0, coordinates=1, sampling=0.05, steps=50)
 
 
 def _run(epsilon: float, charge: Charge = ONE, dataset: str = "d") -> Run:

@@ -37,12 +37,12 @@ class FrequentValues(Question):
 
     Args:
         column: Name of the column.
-        most: Values at most.
+        most: Values at most; None: any number.
         threshold_delta: Probability that a lone value passes.
     """
 
     column: str
-    most: int
+    most: int | None
     threshold_delta: float
 
     @classmethod
@@ -65,7 +65,9 @@ class FrequentValues(Question):
         if charge.sensitivity != unit.factor:
             raise RuntimeError(f"'{self.name}' counts rows: its sensitivity is {unit.factor}")
         # Under replacement two values may be lone.
-        return CountedValues((charge,), self.column, self.most, charge.threshold_delta / unit.factor)
+        return CountedValues(
+            (charge,), self.column, self.most, charge.threshold_delta / unit.factor
+        )
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class CountedValues(Mechanism):
 
     charges: tuple[Charge, ...]
     column: str
-    most: int
+    most: int | None
     chance: float
     """With which a lone value may pass."""
 

@@ -50,9 +50,7 @@ class _Handed(Mechanism):
     def session(self, held: HeldRows, row_map: Any) -> Session:
         return _AsTheyAre(held)
 
-    def finish(
-        self, partial: Rows, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: Rows, stream: Callable[[Charge], Stream]) -> tuple[Measurement, ...]:
         return (Measurement(partial, 0.0, "none"),)
 
 

@@ -61,9 +61,7 @@ class Histogram(Question):
             ),
         )
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> CountedRows:
+    def calibrated(self, charges: Sequence[Charge], unit: Unit, row_map: Any = None) -> CountedRows:
         bins = self.bins if row_map is None else row_map.bins
         if bins > self.bins:
             raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")

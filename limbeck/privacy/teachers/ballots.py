@@ -103,9 +103,7 @@ class Directions(Question):
         return self.count
 
     def measured(self) -> tuple[Charge, ...]:
-        return (
-            Charge(name=self.name, sensitivity=2.0, coordinates=self.size, steps=self.count),
-        )
+        return (Charge(name=self.name, sensitivity=2.0, coordinates=self.size, steps=self.count),)
 
     def calibrated(
         self, charges: Sequence[Charge], unit: Unit, row_map: Any = None

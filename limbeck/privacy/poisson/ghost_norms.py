@@ -21,7 +21,9 @@ from jaxtyping import Array
 CHUNK_BYTES = 1 << 22
 """Memory for one chunk of rows times support times basis: about a processor's cache."""
 RELATIVE = 1e-9
-"""Margin of a norm for what the clipped sum may err in itself."""
+"""Margin of a norm for the arithmetic of factors."""
+HUGE = 1e75
+"""Larger numbers could overflow in products of three, summed over many rows: such rows are left out."""
 
 
 class Shared(NamedTuple):
@@ -59,24 +61,48 @@ class Group(NamedTuple):
 
 def norms_of(
     shared: Shared, groups: list[Group], support: Array, rows: Array, each: Each
-) -> np.ndarray:
-    """Upper bounds of the norms of all rows' gradients, (rows,)."""
-    count, size = each.u.shape
+) -> tuple[np.ndarray, np.ndarray]:
+    """Upper bounds of the norms of all rows' gradients, and the sizes of their terms, (rows,) each.
+
+    The squares are sums and products of terms that `_sizes` bounds. No number passes through more than
+    some support^2 + slots + classes^2 roundings on its way, so a square errs by no more
+    than that times the unit roundoff times the squared size; 32 is generous.
+    """
+    count, support_rows = each.u.shape
     classes = each.residual.shape[1]
-    bound = np.zeros(count)
-    for members, places in groups:
-        whole = len(places) == rows.shape[1]
-        here, held = (rows, support) if whole else (rows[:, places], support[:, places])
-        grams = _grams(here, held)
-        # What float64 can err in sums of so many products, in parts of the terms' own size.
-        error = 8 * (size + len(places) + classes) * 2.0**-53
-        with np.errstate(invalid="ignore", over="ignore"):
-            if len(members) == size and _pays(count, size, classes):
-                square, scale = _squares_by_class(shared, grams, each)
+    square = np.zeros(count)
+    with np.errstate(invalid="ignore", over="ignore"):
+        sizes = _sizes(shared, support, rows, each)
+        for members, places in groups:
+            whole = len(places) == rows.shape[1]
+            here, held = (rows, support) if whole else (rows[:, places], support[:, places])
+            grams = _grams(here, held)
+            if len(members) == support_rows and _pays(count, support_rows, classes):
+                square += np.maximum(_squares_by_class(shared, grams, each), 0.0)
             else:
-                square, scale = _squares_in_chunks(shared, members, grams, each)
-            bound += np.maximum(square, 0.0) + error * np.asarray(scale) ** 2
-    return np.sqrt(bound) * (1 + RELATIVE)
+                square += np.maximum(_squares_in_chunks(shared, members, grams, each), 0.0)
+        roundings = support_rows**2 + rows.shape[1] + classes**2
+        norms = np.sqrt(square + 32 * roundings * 2.0**-53 * sizes**2) * (1 + RELATIVE)
+    return norms, sizes
+
+
+def _sizes(shared: Shared, support: Array, rows: Array, each: Each) -> np.ndarray:
+    """Norms of the sums of all rows' terms with every sign positive, bounded above, (rows,).
+
+    The mixed terms |E_ij| (|u_i v_j| + |v_i u_j|), E being symmetric, have at most twice the norm of
+    |E_ij| |u_i v_j|, where u counts by what it is added up from. In the slots, a matrix of
+    coefficients times the support has at most the product of both norms (Frobenius).
+    """
+    row, itself, _, v, residual = map(np.asarray, each)
+    slope, weights = np.asarray(shared.slope), np.asarray(shared.weights)
+    largest = np.outer((residual**2).sum(axis=1), (weights**2).sum(axis=1))
+    mixed = 4 * _along(largest @ np.maximum(slope**2, slope.T**2), v**2) + _along(itself, itself)
+    size = np.sqrt(mixed) * np.linalg.norm(support)
+    size += np.linalg.norm(row, axis=1) * np.linalg.norm(rows, axis=1)
+    tame = max(abs(np.asarray(a)).max(initial=0.0) for a in (slope, weights, support)) < HUGE
+    for array in (row, itself, each.u, v, residual, rows):
+        tame = tame & (abs(np.asarray(array)).max(axis=1) < HUGE)
+    return np.where(tame, size, np.inf)
 
 
 @jax.jit
@@ -87,15 +113,14 @@ def _grams(rows: Array, support: Array) -> tuple[Array, Array, Array]:
 
 def _squares_in_chunks(
     shared: Shared, members: np.ndarray, grams: tuple[Array, Array, Array], each: Each
-) -> tuple[np.ndarray, np.ndarray]:
+) -> np.ndarray:
     count, size = each.u.shape
     step = min(count, max(1, CHUNK_BYTES // (8 * size * len(members))))
-    square, scale = np.zeros(count), np.zeros(count)
+    square = np.zeros(count)
     for at in range(0, count, step):
         at = min(at, count - step)  # one shape throughout: the last chunk overlaps
-        found = _squares(step, at, shared.slope, members, grams, each)
-        square[at : at + step], scale[at : at + step] = found
-    return square, scale
+        square[at : at + step] = _squares(step, at, shared.slope, members, grams, each)
+    return square
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -106,9 +131,8 @@ def _squares(
     members: Array,
     grams: tuple[Array, Array, Array],
     each: Each,
-) -> tuple[Array, Array]:
-    """Squared norms of the gradients of `step` rows for some members of the support, and the size of
-    the terms they are added up from."""
+) -> Array:
+    """Squared norms of the gradients of `step` rows for some members of the support."""
     gram = grams[2]
     parts = (jax.lax.dynamic_slice_in_dim(a, start, step) for a in (*each, *grams[:2]))
     row, itself, u, v, _, across, own = parts
@@ -121,9 +145,7 @@ def _squares(
     mixed = itself[:, :, None] * jnp.eye(len(slope))[members] - mixed
     along = (mixed.reshape(-1, len(slope)) @ gram).reshape(mixed.shape)
     square = (mixed * (along + 2 * row[:, :, None] * across[:, None, :])).sum(axis=(1, 2))
-    square = square + (row**2).sum(axis=1) * own
-    size = jnp.sqrt((mixed**2).sum(axis=(1, 2)) * jnp.trace(gram))
-    return square, size + jnp.linalg.norm(row, axis=1) * jnp.sqrt(own)
+    return square + (row**2).sum(axis=1) * own
 
 
 def _pays(count: int, size: int, classes: int) -> bool:
@@ -132,9 +154,7 @@ def _pays(count: int, size: int, classes: int) -> bool:
     return (pairs + classes) / size + pairs / count < 1
 
 
-def _squares_by_class(
-    shared: Shared, grams: tuple[Array, Array, Array], each: Each
-) -> tuple[np.ndarray, np.ndarray]:
+def _squares_by_class(shared: Shared, grams: tuple[Array, Array, Array], each: Each) -> np.ndarray:
     """As `_squares`, for all rows and a whole support. In NumPy, whose products of large matrices are
     several times as fast as those in XLA's loops."""
     across, own, gram = map(np.asarray, grams)
@@ -160,12 +180,7 @@ def _squares_by_class(
     paired = slope * gram
     held = itself * np.diag(gram) / 2 + row * across - u * (v @ paired) - v * (u @ paired)
     along = u * ((v * across) @ slope) + v * ((u * across) @ slope)
-    square += 2 * (_along(itself, held) - _along(row, along)) + _along(row, row) * own
-    # The terms' size, where u counts by what it is added up from.
-    largest = (weights**2).sum(axis=1) * (residual**2).sum(axis=1)[:, None]
-    mixed = 4 * _along(largest @ slope**2, v**2) + _along(itself, itself)
-    size = np.sqrt(mixed * np.trace(gram))
-    return square, size + np.linalg.norm(row, axis=1) * np.sqrt(own)
+    return square + 2 * (_along(itself, held) - _along(row, along)) + _along(row, row) * own
 
 
 def _along(one: np.ndarray, other: np.ndarray) -> np.ndarray:

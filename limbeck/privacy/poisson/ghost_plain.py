@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-MARGIN = 1e-9
-"""Of norms that are summed in float64."""
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PlainGradients:
-    """Norms and weighted sums for `Private.gradients`, for kernels without a shorter way.
+    """Gradients for `Private.gradients`, for kernels without a shorter way.
 
     Args:
         loss: loss(parameters, slots, label) of one row.
@@ -28,20 +25,21 @@ class PlainGradients:
     loss: Callable[[Array, Array, Array], Array]
     chunk: int = 16
 
-    def prepare(
+    def blocks(
         self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray
-    ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        made = np.empty((len(slots), np.size(parameters)))
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Gradients of some rows at a time; blocks without a labelled row are left out."""
         given = jnp.asarray(parameters)
         for at in range(0, len(slots), self.chunk):
-            at = min(at, max(0, len(slots) - self.chunk))  # one shape throughout
             part = slice(at, at + self.chunk)
-            made[part] = _each(self.loss, given, slots[part], labels[part])
-        with np.errstate(all="ignore"):
-            norms = np.linalg.norm(made, axis=1) * (1 + MARGIN)
-        finite = np.isfinite(norms)
-        made[~finite] = 0.0
-        return np.where(finite, norms, np.inf), lambda factors: factors @ made
+            if (labels[part] >= 0).any():
+                some = (filled(array[part], self.chunk) for array in (slots, labels))
+                yield at, np.asarray(_each(self.loss, given, *some))[: len(slots) - at]
+
+
+def filled(array: np.ndarray, size: int) -> np.ndarray:
+    """Zeros appended up to one shape, so that code is compiled once."""
+    return np.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1))
 
 
 @eqx.filter_jit

@@ -23,10 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ._ghost_norms import Each, Group, Shared, norms_of
-from ._ntk import FullyConnectedNTK
-from ._regression import centred, with_ridge
-from ._support import Support
+from ...features import FullyConnectedNTK, Support, centred, with_ridge
+from .ghost_norms import Each, Group, Shared, norms_of
+from .row_gradients import RowSums
 
 SWEPT = 200
 """Support rows up to which the kernel matrix is inverted without LAPACK."""
@@ -50,10 +49,8 @@ class TangentGradients:
     class_weights: np.ndarray
     view: Callable[[Any], Any] = lambda slots: slots
 
-    def prepare(
-        self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray
-    ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """Upper bounds of all rows' gradient norms, and the weighted sum of the gradients."""
+    def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> RowSums:
+        """Bounds of all rows' gradients, and their weighted sum."""
         with jax.enable_x64(True):
             placed = self.support.place(parameters)
             support, targets = jnp.asarray(placed), jnp.asarray(self.support.targets, jnp.float64)
@@ -62,8 +59,8 @@ class TangentGradients:
             shared = _share(self.kernel, support, targets, self.ridge)
             wanted = centred(jnp.asarray(labels), targets.shape[1])
             each = _coefficients(self.kernel, shared, support, rows, wanted, weights, self.ridge)
-            norms = norms_of(shared, self._groups(), support, rows, each)
-            finite = np.isfinite(norms)
+            norms, sizes = norms_of(shared, self._groups(), support, rows, each)
+            finite = np.isfinite(norms) & np.isfinite(sizes)
             if not finite.all():
                 # A row without a finite norm leaves no trace, not even as 0 x infinity.
                 kept = jnp.asarray(finite)[:, None]
@@ -76,7 +73,9 @@ class TangentGradients:
                 total = np.asarray(_total(shared, support, rows, each, scale))
             return self.support.pick(total)
 
-        return np.where(finite, norms, np.inf), weighted_sum
+        # u, its product with v over rows and with the support over the support; a few in between.
+        roundings = len(rows) + len(support) + 16
+        return RowSums(np.where(finite, norms, np.inf), sizes, roundings, weighted_sum)
 
     def _groups(self) -> list[Group]:
         count, slots = self.support.start.shape

@@ -1,0 +1,194 @@
+"""Sums of clipped gradients on the grid: one place for clip, margin, rounding and sensitivity.
+
+A charge states a sensitivity S. `GradientSum` derives from it the norm to which rows are clipped, so
+that one row more or less moves the integer total by at most S / grid steps. Two roads lead there.
+
+**Rows made one by one.** Each is clipped, rounded to the grid (which adds at most sqrt(d)/2 steps)
+and added as integers: exact in any order.
+
+**Rows known by norms and sums alone** (`RowGradients`): a float64 sum with a proven margin. Let g_l be row
+l's gradient, a function of that row and of public numbers; f_l its factor, a function of its norm and
+size alone; size_l the norm of what g_l is added up from, with every sign taken positive. Sums
+and products of float64 numbers, in whatever order, err by at most
+
+    |computed - sum of f_l g_l|  <=  K 2**-52 (sum of f_l size_l),
+
+where K counts the roundings on the longest way from a number to the total (`roundings`; Higham,
+Accuracy and Stability of Numerical Algorithms, section 3.1; 2**-52 is twice the unit roundoff and
+covers terms of second order). Factors are lowered until f_l size_l <= most = E / (K 2**-52 N), so
+for the first N = `PIECES` x `shape` rows of a batch, whichever they are, the error is at most E.
+The sum is then rounded once, which adds sqrt(d)/2 steps. Rows beyond N are summed one at a
+time, each alone in its padded batch, rounded and added as integers.
+
+**One row more.** Rows of a batch are in the order of their identifiers, so the new row r is put between others and
+pushes at most one row, b, across the border at N. The first parts of both batches are within
+E + sqrt(d)/2 steps of their real sums, which differ by f_r g_r - f_b g_b. The integer parts
+differ by b's own integers, within E/N + sqrt(d)/2 steps of f_b g_b. So all in all the totals differ by
+at most
+
+    clip + 2 E + E/N + 1.5 sqrt(d) steps  <=  S,     E = 1e-6 S,
+
+and that inequality is `limit`. Half of E is for the proof above. The other half is for what it
+takes for granted: that a row's norm, size and coefficients, computed in batches of one
+fixed shape, do not depend on its place there. The tests find them equal to the last bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..._check import LimbeckError
+from .._discrete import SIGMA, discrete_gaussian
+from .._noise import Stream
+from .._sum import clip_rows
+from .row_gradients import RowBlocks, RowGradients
+
+ERROR = 1e-6
+"""Most that a float64 sum may err by, in parts of the sensitivity: E."""
+PROVEN = 0.5
+"""Share of E that the rounding of sums may use; the rest is for rows' places in a batch."""
+PIECES = 2
+"""Pieces of a batch that are added up in float64; rows beyond go one by one."""
+EXACT_STEPS = 2**40
+"""Grid of sums without noise (epsilon = infinity), in steps per sensitivity."""
+
+Load = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Places of at most `shape` rows to their slots and labels, padded to that shape with labels -1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientSum:
+    """A sum of clipped gradients, of which one row moves at most `sensitivity`.
+
+    Args:
+        sensitivity: As charged.
+        noise: Standard deviation of the noise to be added; 0 for none.
+        size: Coordinates of a gradient.
+        shape: Rows in a piece of a batch.
+    """
+
+    sensitivity: float
+    noise: float
+    size: int
+    shape: int
+
+    @property
+    def grid(self) -> float:
+        """Width of a grid step."""
+        return self.noise / SIGMA if self.noise > 0 else self.sensitivity / EXACT_STEPS
+
+    @property
+    def limit(self) -> float:
+        """Norm in grid steps to which rows are clipped: what margin and rounding leave of S."""
+        whole = math.floor(self.sensitivity / self.grid)
+        limit = whole * (1 - 3 * ERROR) - 1.5 * math.sqrt(self.size) - 1
+        if limit <= 0:
+            raise LimbeckError(
+                f"{self.size} parameters are too many for this much noise: the grid is coarser than "
+                "a gradient. Use fewer parameters or a larger epsilon."
+            )
+        return limit
+
+    @property
+    def clip(self) -> float:
+        """The same in real units."""
+        return self.limit * self.grid
+
+    def most(self, roundings: int) -> float:
+        """Largest size of a clipped row's terms, so that planned rows err by no more than E."""
+        planned = PIECES * self.shape
+        return PROVEN * ERROR * self.sensitivity / ((roundings + PIECES + 2) * 2.0**-52 * planned)
+
+    def factors(
+        self, norms: np.ndarray, sizes: np.ndarray, roundings: int, labels: np.ndarray
+    ) -> np.ndarray:
+        """By what each row's gradient is multiplied: a function of that row alone.
+
+        Rows without a label (or padding), and rows without a finite norm and size, get 0.
+        """
+        clip, most = self.clip, self.most(roundings)
+        with np.errstate(invalid="ignore"):
+            counts = (labels >= 0) & np.isfinite(norms) & (norms >= 0) & np.isfinite(sizes)
+        norms, sizes = np.where(counts, norms, clip), np.where(counts, sizes, most)
+        shortened = np.minimum(clip / np.maximum(norms, clip), most / np.maximum(sizes, most))
+        return np.where(counts, shortened, 0.0)
+
+    def total(
+        self,
+        source: Callable[..., Any] | RowGradients | RowBlocks,
+        parameters: np.ndarray,
+        batch: np.ndarray,
+        load: Load,
+    ) -> np.ndarray:
+        """The integer sum (size,) of the clipped gradients of a batch's rows, given by their places."""
+        if hasattr(source, "prepare"):
+            return self._ghost(source, parameters, batch, load)
+        blocks = source.blocks if hasattr(source, "blocks") else _one_block(source)
+        total = np.zeros(self.size, np.int64)
+        for piece in _pieces(batch, self.shape):
+            slots, labels = load(piece)
+            for start, made in blocks(parameters, slots, labels):
+                held = np.array(made, np.float64).reshape(len(made), -1)
+                held[labels[start : start + len(held)] < 0] = 0.0
+                total += self._rounded(clip_rows(self._checked(held), self.limit, 1.0 / self.grid))
+        return total
+
+    def _ghost(
+        self, source: RowGradients, parameters: np.ndarray, batch: np.ndarray, load: Load
+    ) -> np.ndarray:
+        def clipped_sum(piece: np.ndarray) -> np.ndarray:
+            slots, labels = load(piece)
+            made = source.prepare(parameters, slots, np.maximum(labels, 0))
+            factors = self.factors(made.norms, made.sizes, made.roundings, labels)
+            found = self._checked(made.weighted_sum(factors)[None])[0]
+            # Cannot happen: sizes are finite. What is not a number must not become an integer.
+            return found if np.isfinite(found).all() else np.zeros(self.size)
+
+        planned = PIECES * self.shape
+        summed = np.zeros(self.size)
+        for piece in _pieces(batch[:planned], self.shape):
+            summed += clipped_sum(piece)
+        total = np.rint(summed / self.grid).astype(np.int64)
+        for place in batch[planned:]:
+            total += self._rounded(clipped_sum(np.asarray([place]))[None] / self.grid)
+        return total
+
+    def finalise(self, total: np.ndarray, stream: Stream) -> np.ndarray:
+        """The noisy sum in real units, (size,)."""
+        if self.noise > 0:
+            total = total + discrete_gaussian(stream, self.size)
+        return total * self.grid
+
+    def _rounded(self, scaled: np.ndarray) -> np.ndarray:
+        """The sum of rows in whole steps, each rounded by itself."""
+        whole = np.rint(scaled)
+        norms = np.einsum("ij,ij->i", whole, whole)
+        whole[norms > (self.sensitivity / self.grid) ** 2] = 0.0  # cannot happen; must not happen
+        return whole.astype(np.int64).sum(axis=0)
+
+    def _checked(self, found: np.ndarray) -> np.ndarray:
+        if found.shape[1:] != (self.size,):
+            raise RuntimeError(f"gradients of shape {found.shape[1:]}, planned {self.size}")
+        return found
+
+
+def _pieces(batch: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    for start in range(0, len(batch), size):
+        yield batch[start : start + size]
+
+
+@functools.lru_cache(maxsize=8)
+def _one_block(loss: Callable[..., Any]) -> Callable[..., Iterator[tuple[int, Any]]]:
+    each = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)))
+
+    def blocks(parameters: Any, slots: Any, labels: Any) -> Iterator[tuple[int, Any]]:
+        yield 0, each(parameters, slots, labels)
+
+    return blocks
