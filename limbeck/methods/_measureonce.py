@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -39,7 +39,14 @@ from ._align import (
 from ._base import AbstractMeasureOnce, Product, Progress, check_values_declared, values_of
 from ._dpmerf import default_length_scales
 from ._embedding import COUNTS, class_weights
-from ._networks import NetworkResiduals, network_blocks, network_bound, read_networks
+from ._networks import (
+    NetworkResiduals,
+    Seen,
+    mean_features,
+    network_blocks,
+    network_bound,
+    read_networks,
+)
 from ._prototypes import (
     BINS,
     Centred,
@@ -96,6 +103,40 @@ def plenty(per_class: int) -> float:
     [0.05, 0.17, 0.5, 0.71, 0.93]
     """
     return per_class / (per_class + FEW) * min(1.0, per_class / FEW)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What the noisy answers say, read once."""
+
+    features: Any
+    """That the teacher sees rows by."""
+    teacher: np.ndarray
+    """Its weights (features, classes)."""
+    prototypes: Prototypes | None = None
+    networks: RandomConvNets | None = None
+    seen: Seen | None = None
+    """What the networks saw in the rows."""
+
+    def targets(self) -> Targets:
+        """What a set is to agree with."""
+        teacher = jnp.asarray(self.teacher)
+        return Targets(self.features, teacher, networks=self.networks, seen=self.seen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Where a set begins, and how it moves from there."""
+
+    rows: np.ndarray
+    """(classes, rows of each, slots)."""
+    probes: np.ndarray
+    """Rows at which set and teacher are to agree."""
+    steps: int
+    learning_rate: float
+    smoothness: float
+    trusted: bool
+    """Whether the teacher knows the classes well enough for soft labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +292,7 @@ class MeasureOnce(AbstractMeasureOnce):
         if self._parts(schema):
             self._measure_prototypes(private, found, seed)
         if NETWORKS in self._parts(schema):
-            base = self._at_prototypes(schema, found, self._networks(schema, seed))
+            base = mean_features(self._networks(schema, seed), self._prototypes(schema, found))
             spec = self.map_spec("network_map", seed)
             answer = private.ask(NETWORKS, spec, {"at_prototypes": base})
             found[NETWORKS] = answer._replace(values=answer.values.astype(np.float32))
@@ -329,75 +370,116 @@ class MeasureOnce(AbstractMeasureOnce):
         seed: int,
         progress: Progress,
     ) -> Product:
-        classes, measurements = len(schema.classes), values_of(measured)
-        agree = Targets(
-            features=self.teacher_map(schema, seed), teacher=jnp.asarray(measurements[TEACHER])
+        rng, findings = np.random.default_rng(seed), self._findings(schema, measured, seed)
+        start = (
+            self._start_at_prototypes(schema, findings, rng)
+            if findings.prototypes
+            else self._start_at_noise(schema, rng)
         )
-        rng = np.random.default_rng(seed)
-        if NETWORKS in measurements:
-            networks = self._networks(schema, seed)
-            base = np.asarray(self._at_prototypes(schema, measured, networks))
-            counts, sums = measurements[COUNTS], measurements[NETWORKS]
-            seen = read_networks(networks, base, sums, counts, measured[NETWORKS].noise)
-            agree = replace(agree, networks=networks, seen=seen)
-        rate, steps, each = self.learning_rate, self.steps, self.per_class
-        trusted = False
-        if PROTOTYPES in measurements:
-            plain = self._prototypes(schema, measured)
-            enough = max(ENOUGH, plain.rows.shape[1])
-            if agree.networks and each >= 2 * enough:
-                each = enough
-            sharp = sharpened(plain)
-            starts = [spread(schema, p, each, rng) for p in (plain, sharp)]
-            start = nearest_start(starts, agree)
-            probes = probe(schema, sharp, PROBES, rng)
-            trusted = agree.networks is not None and known(sharp, agree) >= TRUST
-        else:
-            shape = (classes, each, schema.slots)
-            start = np.clip(0.5 + 0.25 * rng.standard_normal(shape), 0, 1)
-            # Few rows have much to say each: they go there in more and smaller steps.
-            slower = max(1, FEW // each)
-            rate, steps = rate * max(1.0, FARTHER / slower), steps * slower
-            probes = random_pictures(schema, PROBES, rng) if schema.image else np.zeros((0, 0))
-        if len(probes):
-            at_probes = eqx.filter_jit(agree.features)(jnp.asarray(probes, jnp.float32))
-            agree = replace(agree, probes=at_probes)
+        made = self._optimised(schema, findings, start, rng, seed, progress)
+        labels = np.repeat(np.arange(len(schema.classes)), self.per_class)
+        slots = made.reshape(len(labels), -1).astype(np.float32)
+        soft = None
+        if self.softness and start.trusted:
+            said = features_of(findings.features, slots) @ findings.teacher
+            soft = soft_labels(said, labels, self.softness * plenty(self.per_class))
+        return Product(
+            source=Distilled(slots=slots, labels=labels, soft=soft),
+            rows=len(labels),
+            measurements=values_of(measured),
+        )
+
+    def _start_at_prototypes(
+        self, schema: Schema, findings: Findings, rng: np.random.Generator
+    ) -> Start:
+        """Prototypes as they are or sharpened, whichever networks find nearer to the rows."""
+        assert findings.prototypes
+        plain, each = findings.prototypes, self.per_class
+        enough = max(ENOUGH, plain.rows.shape[1])
+        if findings.networks and each >= 2 * enough:
+            each = enough
+        sharp = sharpened(plain)
+        starts = [spread(schema, p, each, rng) for p in (plain, sharp)]
+        return Start(
+            rows=nearest_start(starts, findings.targets()),
+            probes=probe(schema, sharp, PROBES, rng),
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            smoothness=self.smoothness,
+            trusted=findings.networks is not None and known(sharp, findings.targets()) >= TRUST,
+        )
+
+    def _start_at_noise(self, schema: Schema, rng: np.random.Generator) -> Start:
+        shape = (len(schema.classes), self.per_class, schema.slots)
+        rows = np.clip(0.5 + 0.25 * rng.standard_normal(shape), 0, 1)
+        # Few rows have much to say each: they go there in more and smaller steps.
+        slower = max(1, FEW // self.per_class)
+        return Start(
+            rows=rows,
+            probes=random_pictures(schema, PROBES, rng) if schema.image else np.zeros((0, 0)),
+            steps=self.steps * slower,
+            learning_rate=self.learning_rate * max(1.0, FARTHER / slower),
+            smoothness=0.0,
+            trusted=False,
+        )
+
+    def _optimised(
+        self,
+        schema: Schema,
+        findings: Findings,
+        start: Start,
+        rng: np.random.Generator,
+        seed: int,
+        progress: Progress,
+    ) -> np.ndarray:
+        """Rows (classes, per_class, slots) that agree with the findings: all of them, or a few that are
+        then copied."""
+        targets, each = findings.targets(), start.rows.shape[1]
+        if len(start.probes):
+            seen = eqx.filter_jit(targets.features)(jnp.asarray(start.probes, jnp.float32))
+            targets = replace(targets, probes=seen)
         weights = Weights(
             teacher=self.align_weight,
             means=self.match_weight * plenty(each),
             errors=self.error_weight,
             nearness=self.proximity,
         )
-        blur = Blur(schema, self.smoothness if PROTOTYPES in measurements else 0.0)
-        move = partial(align, weights=weights, blur=blur, seed=seed)
+        move = partial(align, weights=weights, blur=Blur(schema, start.smoothness), seed=seed)
         made = move(
-            start,
-            agree,
-            steps=steps,
-            learning_rate=rate,
+            start.rows,
+            targets,
+            steps=start.steps,
+            learning_rate=start.learning_rate,
             progress=lambda done: progress("distilling", done),
         )
-        if each < self.per_class:
-            made = move(
-                repeated(schema, made, self.per_class, rng),
-                replace(agree, networks=None, seen=None),
-                steps=min(COPY_STEPS, steps),
-                learning_rate=rate / 2,
-                progress=lambda done: progress("copying", done),
-            )
-        labels = np.repeat(np.arange(classes), self.per_class)
-        slots = made.reshape(len(labels), -1).astype(np.float32)
-        soft = None
-        if self.softness and trusted:
-            said = features_of(agree.features, slots) @ measurements[TEACHER]
-            soft = soft_labels(said, labels, self.softness * plenty(self.per_class))
-        return Product(
-            source=Distilled(slots=slots, labels=labels, soft=soft),
-            rows=len(labels),
-            measurements=measurements,
+        if each == self.per_class:
+            return made
+        return move(
+            repeated(schema, made, self.per_class, rng),
+            replace(targets, networks=None, seen=None),
+            steps=min(COPY_STEPS, start.steps),
+            learning_rate=start.learning_rate / 2,
+            progress=lambda done: progress("copying", done),
         )
 
     # ---- what the noisy answers say -----------------------------------------------------------
+
+    def _findings(self, schema: Schema, measured: Mapping[str, Measurement], seed: int) -> Findings:
+        """All that a set is made from, each noisy sum read once."""
+        findings = Findings(
+            features=self.teacher_map(schema, seed), teacher=measured[TEACHER].values
+        )
+        if PROTOTYPES not in measured:
+            return findings
+        findings = replace(findings, prototypes=self._prototypes(schema, measured))
+        if NETWORKS not in measured:
+            return findings
+        networks, sums = self._networks(schema, seed), measured[NETWORKS]
+        assert findings.prototypes
+        base = np.asarray(mean_features(networks, findings.prototypes))
+        counts = measured[COUNTS].values
+        seen = read_networks(networks, base, sums.values, counts, sums.noise)
+        return replace(findings, networks=networks, seen=seen)
 
     def _centre(self, schema: Schema, found: Mapping[str, Measurement]) -> np.ndarray:
         total = np.asarray([class_weights(found[COUNTS].values)[1]])
@@ -412,15 +494,6 @@ class MeasureOnce(AbstractMeasureOnce):
         means, sums = self._class_means(schema, found), found[PROTOTYPES]
         radius = ROW_RADIUS * float(np.sqrt(schema.slots))
         return read_prototypes(schema, means, sums.values, radius, sums.noise)
-
-    def _at_prototypes(
-        self, schema: Schema, found: Mapping[str, Measurement], networks: RandomConvNets
-    ) -> Array:
-        """Mean features (classes, size) of the networks at the prototypes, weighted by size."""
-        rows, sizes, _ = self._prototypes(schema, found)
-        phi = eqx.filter_jit(networks)(jnp.asarray(rows.reshape(-1, schema.slots), jnp.float32))
-        weights = jnp.asarray(sizes / sizes.sum(axis=1, keepdims=True), jnp.float32)
-        return jnp.einsum("ck,ckf->cf", weights, phi.reshape(*sizes.shape, -1))
 
     # ---- what is measured, from the schema alone -------------------------------------------------
 

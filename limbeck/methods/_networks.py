@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..features import RandomConvNets, split_blocks
+from ._prototypes import Prototypes
 
 RADIUS = 0.5
 """Norm of a row's residual features that is expected."""
@@ -60,6 +61,14 @@ def class_weight(networks: RandomConvNets) -> float:
 
 def network_bound(networks: RandomConvNets) -> float:
     return math.sqrt(2) * RADIUS * class_weight(networks)
+
+
+def mean_features(networks: RandomConvNets, prototypes: Prototypes) -> Array:
+    """Mean features (classes, size) of the networks at the prototypes, weighted by their sizes."""
+    rows, sizes, _ = prototypes
+    phi = eqx.filter_jit(networks)(jnp.asarray(rows.reshape(-1, rows.shape[2]), jnp.float32))
+    weights = jnp.asarray(sizes / sizes.sum(axis=1, keepdims=True), jnp.float32)
+    return jnp.einsum("ck,ckf->cf", weights, phi.reshape(*sizes.shape, -1))
 
 
 class Seen(NamedTuple):
