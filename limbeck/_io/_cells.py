@@ -238,6 +238,8 @@ def values(array: pa.Array) -> Values:
     kind = family(array.type)
     if kind == "nothing":
         return Values(np.full(len(array), -1, np.int64), [])
+    if pa.types.is_float16(array.type):  # not every version of Arrow can encode it
+        array = pc.cast(array, pa.float32())
     coded = pc.dictionary_encode(_bytes(array) if kind == "text" else array)
     codes, texts = _codes(coded.indices), _texts(coded.dictionary)
     hidden = [i for i, text in enumerate(texts) if text is None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -75,7 +75,7 @@ class CsvSource:
         ).combine_chunks()  # fmt: skip
 
 
-def ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def ahead(tables: Iterator[pa.Table]) -> Generator[pa.Table]:
     """The same tables, the next one made while the last one is used."""
     with ThreadPoolExecutor(max_workers=1) as helper:  # leaving waits for what is under way
         coming = helper.submit(next, tables, None)
