@@ -62,11 +62,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 
 @app.command()
-def schema(data: DataPath) -> None:
+def schema(
+    data: DataPath,
+    names_are_right: Annotated[
+        bool,
+        typer.Option("--names-are-right", help="Column names that look like values are names."),
+    ] = False,
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="How a CSV file is written, such as cp1252.")
+    ] = "utf-8",
+) -> None:
     """Draft a schema: names and kinds; bounds and values are left for you to declare."""
     from ._io import draft_schema
 
-    sys.stdout.write(draft_schema(data))
+    sys.stdout.write(draft_schema(data, names_are_right=names_are_right, encoding=encoding))
 
 
 @app.command()

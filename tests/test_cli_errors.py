@@ -371,9 +371,9 @@ DATA: list[Case] = [
     (
         "column twice",
         lambda d: d.table("age,town,age,ill\n"),
-        ("two columns named 'age'", "Rename"),
+        ("columns 1 and 3", "same name", "Rename"),
     ),
-    ("column twice, parquet", twice_in_parquet, ("two columns named 'age'", "Rename")),
+    ("column twice, parquet", twice_in_parquet, ("columns 1 and 4", "same name", "Rename")),
     ("endless header", lambda d: d.table("x" * 300_000 + CSV), ("people.csv", "column names")),
     ("binary csv", lambda d: d.table("\x00\x01\x1b[31m" * 90), ("people.csv", "no column 'age'")),
     (
@@ -1009,7 +1009,7 @@ COMMANDS: list[Case] = [
     (
         "draft of twice",
         lambda d: ["schema", str(d.file("a.csv", "a,a\n"))],
-        ("two columns named 'a'",),
+        ("columns 1 and 2", "same name"),
     ),
     (
         "plan of a draft",
@@ -1060,7 +1060,7 @@ def test_out_of_memory(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*given: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("limbeck._io._tables.raw_columns", full)
+    monkeypatch.setattr("limbeck._io._csv.raw_columns", full)
     check_refused(desk, desk.distill(), ("Out of memory", "fewer features"))
 
 
