@@ -23,6 +23,7 @@ from ._check import DataError, LimbeckError, ReleaseError, positive
 from ._data import Dataset
 from ._evaluate import certificate_digest, released_data
 from ._learner import learn
+from ._outside import write_outside
 from ._paid import Progress, paid_run, randomness
 from ._plan import plan
 from ._release import Release
@@ -163,9 +164,9 @@ class MeasuredScores:
 
     def save(self, path: str | Path) -> Path:
         """Write the scores with their certificate as JSON."""
-        path = Path(path)
-        path.write_text(json.dumps(self.facts(), indent=2, allow_nan=False) + "\n", "utf-8")
-        return path
+        text = json.dumps(self.facts(), indent=2, allow_nan=False) + "\n"
+        write_outside(path, text, "scores")
+        return Path(path)
 
     @classmethod
     def load(cls, path: str | Path) -> MeasuredScores:

@@ -40,6 +40,12 @@ _TABLES = (
     "CREATE VIEW datasets AS SELECT dataset, content FROM entries WHERE kind = 'lifetime'",
 )
 
+_FORM_0 = {
+    "datasets": {"name", "epsilon", "delta", "filter"},
+    "runs": {"id", "dataset", "method", "epsilon", "delta", "adjacency"}
+    | {"charges", "private", "status", "started"},
+}
+
 
 class Seal(NamedTuple):
     """How long the chain is, and its last digest: noted elsewhere, it shows that nothing is gone."""
@@ -173,12 +179,16 @@ def _form(database: sqlite3.Connection) -> int:
 
 def _from_form_0(database: sqlite3.Connection) -> None:
     """A new file, or one whose tables of data sets and runs become the first entries."""
-    names = {row["name"] for row in database.execute("SELECT name FROM sqlite_master")}
+    known = database.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+    tables = {
+        row["name"]: {c["name"] for c in database.execute(f'PRAGMA table_info("{row["name"]}")')}
+        for row in known.fetchall()
+    }
+    if tables not in ({}, _FORM_0):
+        raise sqlite3.DatabaseError("it is the database of something else")
     old = [
-        database.execute(f"SELECT * FROM {table} ORDER BY rowid").fetchall()
-        if table in names
-        else []
-        for table in ("datasets", "runs")
+        database.execute(f"SELECT * FROM {table} ORDER BY rowid").fetchall() if tables else []
+        for table in _FORM_0
     ]
     for table in ("runs", "datasets"):
         database.execute(f"DROP TABLE IF EXISTS {table}")

@@ -113,16 +113,16 @@ class Ledger:
         self.path = Path(path) if path is not None else default_path()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._guard()
+            if not self.path.exists():
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise LimbeckError(_cannot_open(self.path, error)) from None
         with self._connect() as database:
             entries.prepare(database)
+        self._guard()
 
     def _guard(self) -> None:
         """Let nobody but the owner read: the file, what SQLite keeps beside it, the jobs."""
-        if not self.path.exists():
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         for ending in ("", "-journal", "-wal", "-shm"):
             restrict(self.path.with_name(self.path.name + ending), 0o600)
         restrict(self.jobs, 0o700)
@@ -325,6 +325,11 @@ def _spent_sum(runs: Sequence[Run], lifetime: Lifetime) -> float:
 
 
 def _run(facts: Mapping[str, Any]) -> Run:
-    charges = tuple(Charge(**c) for c in facts["charges"])
-    epsilon = math.inf if facts["epsilon"] is None else facts["epsilon"]
-    return Run(**{**facts, "charges": charges, "epsilon": epsilon})
+    try:
+        charges = tuple(Charge(**c) for c in facts["charges"])
+        epsilon = math.inf if facts["epsilon"] is None else facts["epsilon"]
+        return Run(**{**facts, "charges": charges, "epsilon": epsilon})
+    except (KeyError, TypeError):
+        raise LimbeckError(
+            "An entry of the ledger cannot be read. `limbeck ledger check` tells whether it was edited."
+        ) from None
