@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -777,8 +778,6 @@ def at_ledger(make: Callable[[Desk], Path], words: Builder = Desk.distill) -> Bu
 
 
 def other_database(desk: Desk) -> Path:
-    import sqlite3
-
     path = desk.folder.parent / "elsewhere" / "other.sqlite"
     path.parent.mkdir()
     with sqlite3.connect(path) as database:
@@ -869,6 +868,13 @@ PLACES: list[Case] = [
         "set by a filter",
         known_set("--epsilon", "2", "--delta", "0.1", "--filter", "x"),
         ("filter", '"x"', "gdp"),
+    ),
+    ("ledger of a verb", lambda d: ["ledger", "chek"], ("chek", "limbeck ledger check")),
+    ("noted for nothing", lambda d: ["ledger", "--noted", "0a"], ("--noted", "check")),
+    (
+        "noted wrongly",
+        lambda d: ["ledger", "check", "--noted", "0a"],
+        ("noted digest", "removed", "backup"),
     ),
     ("lifetime of nobody", lambda d: ["ledger", "--epsilon", "5"], ("--set",)),
 ]
@@ -1083,6 +1089,76 @@ def test_names_are_no_markup(desk: Desk) -> None:
     assert "one [/bold] row" in desk.run(["verify", str(desk.folder / "out[a]")]).out
 
 
+def planning(words: list[str]) -> list[str]:
+    """The same as a plan, which writes nothing."""
+    at = words.index("--out")
+    return ["plan", *words[1:at], *words[at + 2 :]]
+
+
+def test_plan_says_that_distill_would_refuse(desk: Desk) -> None:
+    words = planning(overspend(desk))
+    told, facts = (desk.run([*words, *more]) for more in ((), ("--json",)))
+    assert (told.code, facts.code) == (0, 0), told.err + facts.err
+    why = json.loads(facts.out)["refused_because"]
+    assert "Budget spent" in why and f"`distill` would refuse this run: {why}" in told.out
+
+
+def test_a_plan_within_the_budget_is_not_refused(desk: Desk) -> None:
+    words = planning(desk.distill())
+    assert "refuse" not in desk.run(words).out
+    assert json.loads(desk.run([*words, "--json"]).out)["refused_because"] is None
+
+
+def test_a_large_delta_is_warned_of(desk: Desk) -> None:
+    words = planning(desk.distill("--delta", "6e-4"))
+    done = command(desk, words)
+    out, err = done.communicate(timeout=240)
+    assert done.returncode == 0 and "Together" in out
+    assert err.startswith("limbeck: warning: delta 0.0006 is large") and err.count("\n") == 1
+
+
+def test_the_ledger_is_checked(desk: Desk) -> None:
+    spend(desk)
+    whole = desk.run(["ledger", "check"])
+    assert whole.code == 0 and "none was edited" in whole.out
+    seal = json.loads(desk.run(["ledger", "check", "--json"]).out)
+    assert seal["digest"] in whole.out
+    assert desk.run(["ledger", "check", "--noted", seal["digest"]]).code == 0
+    with sqlite3.connect(desk.ledger) as database:
+        database.execute("DROP TRIGGER entries_stay")
+        database.execute(
+            "UPDATE entries SET content = replace(content, 'dp-', 'dq-') WHERE number = 2"
+        )
+    check_refused(desk, ["ledger", "check"], ("was edited", "entry 2", "'people'", "backup"))
+
+
+@pytest.mark.parametrize("words", [["--help"], ["ledger"], ["ledger", "--json"]], ids=" ".join)
+@pytest.mark.parametrize("stdout", ["closed", "read by nobody"])
+def test_nobody_listens(desk: Desk, words: list[str], stdout: str) -> None:
+    spend(desk)
+    given, wanted = os.pipe()
+    os.close(given)
+    shell = ["sh", "-c", 'exec "$@" >&-' if stdout == "closed" else 'exec "$@"', "sh"]
+    done = subprocess.run(
+        [*shell, sys.executable, "-c", "from limbeck.cli import main; main()", *words],
+        env=os.environ | {"LIMBECK_LEDGER": str(desk.ledger)},
+        stdout=wanted,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(wanted)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_paid_run_goes_on_when_nobody_listens(desk: Desk) -> None:
+    child = command(desk, desk.distill())
+    assert child.stdout is not None and child.stderr is not None
+    child.stdout.close()
+    assert (child.wait(timeout=240), child.stderr.read()) == (0, "")
+    child.stderr.close()
+    assert desk.run(["verify", str(desk.out)]).code == 0
+
+
 # ---- interruption, full disks -------------------------------------------------------------------
 
 
@@ -1115,7 +1191,13 @@ def test_interrupted_then_resumed(desk: Desk) -> None:
     assert "same command resumes" in err
     assert contents(desk.folder) == before
     first = desk.accounts()
-    assert [run["state"] for run in first[0]["runs"]] == ["running"]
+    assert [run["state"] for run in first[0]["runs"]] == ["interrupted, resumable"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("limbeck._paid.version", lambda name: "99.1")
+        refused = desk.run(words)
+        assert refused.code == 2 and refused.err.count("\n") == 1, refused.err
+        for word in ("limbeck 99.1", "--pay-again", "plan "):
+            assert word in refused.err
     # Settings are part of a job's identity, so the rest of the very same run is made short.
     resume_short(desk, words)
     last = desk.accounts()

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent / "limbeck"
 
 ORDER = [
     {"_check", "_memory"},
-    {"_columns"},
+    {"_columns", "_outside"},
     {"_schema"},
     {"_data"},
     {"nets", "_io", "privacy"},
