@@ -22,7 +22,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ._check import LimbeckError
@@ -59,6 +58,24 @@ PerClass = Annotated[
     int | None, typer.Option("--per-class", help="Rows per class, for methods that distil a set.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from ._version import __version__
+
+        sys.stdout.write(f"limbeck {__version__}\n")
+        raise typer.Exit()
+
+
+@app.callback()
+def limbeck(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Say which version."),
+    ] = False,
+) -> None:
+    """Sensitive data in; a small synthetic data set with a privacy certificate out."""
 
 
 @app.command()
@@ -648,6 +665,14 @@ def _progress(
 
         yield line
         return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("  {task.description:<18}", markup=False),
         BarColumn(bar_width=24),

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "limbeck"
 
 ORDER = [
-    {"_check", "_memory"},
+    {"_check", "_memory", "_lazy", "_version"},
     {"_columns"},
     {"_schema"},
     {"_data"},
