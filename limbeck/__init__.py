@@ -39,10 +39,11 @@ if TYPE_CHECKING:
     from ._plan import plan as plan
     from ._release import Images as Images
     from ._release import Release as Release
-    from ._release import verify as verify
     from ._schema import Lifetime as Lifetime
     from ._schema import Schema as Schema
     from ._tune import tune as tune
+    from ._verdict import Verdict as Verdict
+    from ._verdict import verify as verify
     from ._version import __version__ as __version__
     from .methods import DPHP as DPHP
     from .methods import DPKIP as DPKIP
@@ -69,12 +70,13 @@ else:
             "_io": "draft_schema read",
             "_measured": "MeasuredScores measure_scores",
             "_plan": "Plan plan",
-            "_release": "Images Release verify",
+            "_release": "Images Release",
             "_schema": "Lifetime Schema",
             "_tune": "tune",
             "methods": "DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS FullMMD Marginals MeasureOnce",
             "privacy": "Budget Ledger",
             "scores": "Scores",
+            "_verdict": "Verdict verify",
             "_version": "__version__",
         },
         rooms="datasets features methods nets privacy scores",
