@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ._bare import bare_rows
 from ._card import make_card, make_croissant
 from ._check import ReleaseError, positive
 from ._io import read as read_data
@@ -178,7 +179,7 @@ def _cannot_write(folder: Path, error: OSError) -> str:
 def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
     if not schema.image:
         dataset = read_data(folder / "data.parquet", schema)
-        rows = dataset._encoded()  # released rows: nothing private about them
+        rows = bare_rows(dataset)  # released rows: nothing private about them
         return schema.decode(np.asarray(rows.cells), rows.labels)
     with np.load(folder / "data.npz", allow_pickle=False) as file:
         images = file["images"]

@@ -554,6 +554,12 @@ def main() -> NoReturn:
         _fail(_INTERRUPTED, 130)
     except BrokenPipeError:
         os._exit(0)
+    except ModuleNotFoundError as error:
+        if (error.name or "limbeck").startswith("limbeck"):
+            raise
+        _fail(
+            f"{error.name} is not installed here, and only `verify` does without: pip install limbeck."
+        )
     except OSError as error:
         _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
     except OverflowError:

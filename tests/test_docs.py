@@ -168,7 +168,7 @@ def page_of_bugs() -> str:
 
 
 def public() -> list[str]:
-    return [name for name in vars(limbeck) if not name.startswith("_")]
+    return [name for name in dir(limbeck) if not name.startswith("_")]
 
 
 @pytest.mark.parametrize("name", public())

@@ -15,6 +15,7 @@ ORDER = [
     {"_columns"},
     {"_schema"},
     {"_data"},
+    {"_bare"},
     {"nets", "_io", "privacy"},
     {"features", "_second_opinion"},
     {"_verify"},
