@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ._certificate import make_certificate, redistilled
+from ._certificate import check_before_publishing, make_certificate, redistilled
 from ._check import LimbeckError, positive
 from ._data import Dataset
 from ._paid import PaidRun, paid_run, randomness
@@ -123,7 +123,7 @@ def redistil(
         check_target(Path(out), force=force)
     schema = release.schema
     method.requests(schema)  # what cannot be is said in the method's own words
-    certificate = redistilled(release.certificate, schema, method.settings())
+    certificate = redistilled(release.certificate, schema, method)
     seed = made_by["public_seed"]
     charges = [Charge(**facts) for facts in certificate["charges"]]
     noise = {charge.name: charge.noise for charge in charges}
@@ -177,6 +177,7 @@ def _make(
         unpaid=unpaid,
         public_seed=public_seed,
     )
+    check_before_publishing(certificate, schema, type(method), product.measurements)
     count = rows or release_size(product, schema)
     seed = noise.public_seed("rows")
     return Release(

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ._certificate import make_certificate, recompute
+from ._certificate import make_certificate
 from ._check import DataError, LimbeckError, ReleaseError, positive
 from ._data import Dataset
 from ._evaluate import certificate_digest, released_data
@@ -28,8 +28,10 @@ from ._paid import Progress, paid_run, randomness
 from ._plan import plan
 from ._release import Release
 from ._schema import Schema
+from ._verdict import Verdict
+from ._verify import recompute
 from .methods import AbstractInquiry, Request
-from .privacy import Budget, Charge, Cost, Ledger, Noise, Private
+from .privacy import Budget, Charge, Ledger, Noise, Private
 
 ANSWERS, COUNTS = "right and wrong", "counts"
 ANSWER_SHARE = 0.5
@@ -255,10 +257,10 @@ def is_measured(path: str | Path) -> bool:
     return isinstance(facts, dict) and facts.get("format") == "limbeck measured scores"
 
 
-def verify_scores(path: str | Path) -> tuple[Cost, dict[str, Any]]:
-    """Recompute epsilon and all figures of a file of measured scores; its cost and certificate."""
+def verify_scores(path: str | Path) -> Verdict:
+    """Recompute epsilon and all figures of a file of measured scores."""
     found = MeasuredScores.load(path)
-    return recompute(found.certificate), found.certificate
+    return Verdict(cost=recompute(found.certificate), certificate=found.certificate)
 
 
 def _check(scores: MeasuredScores, stated: Mapping[str, Mapping[str, float]]) -> None:

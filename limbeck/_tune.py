@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ._certificate import make_certificate
+from ._certificate import check_before_publishing, make_certificate
 from ._check import LimbeckError, fraction
 from ._data import Dataset
 from ._distill import release_size
@@ -294,6 +294,7 @@ def _release(
         public_seed=seed,
         chosen_among=chosen,
     )
+    check_before_publishing(certificate, schema, type(best.method), best.product.measurements)
     return Release(
         schema=schema,
         certificate=certificate,

@@ -1,7 +1,7 @@
 """The command line: verbs, progress, exit codes; no mathematics.
 
 Exit codes: 0 done; 2 something the user can mend (one line on standard error, no traceback);
-130 interrupted.
+3 from `verify`: the arithmetic holds and something is left open; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ._check import LimbeckError, LimbeckWarning
@@ -83,6 +82,24 @@ PayAgain = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from ._version import __version__
+
+        sys.stdout.write(f"limbeck {__version__}\n")
+        raise typer.Exit()
+
+
+@app.callback()
+def limbeck(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Say which version."),
+    ] = False,
+) -> None:
+    """Sensitive data in; a small synthetic data set with a privacy certificate out."""
 
 
 @app.command()
@@ -222,7 +239,7 @@ def redistil(
     """Make another set from a release's own measurements: no rows, no cost of privacy."""
     import limbeck as lk
 
-    lk.verify(release)
+    _warn_unverified(release)
     given = lk.Release.load(release)
     with _progress(quiet=as_json, spent="nothing is spent") as report:
         made = lk.redistil(
@@ -240,41 +257,39 @@ def verify(
     release: Annotated[
         Path, typer.Argument(help="A release, or a file of measured scores.", show_default=False)
     ],
+    arithmetic: Annotated[
+        bool,
+        typer.Option("--arithmetic", help="Do not compare with the method's questions: no JAX."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute epsilon from the certificate alone and check every file's sum."""
-    import limbeck as lk
+    """Recompute epsilon from the certificate alone and check every file's sum.
 
-    from ._measured import verify_scores
-    from ._release import read_certificate
-
+    Exit code 3: the arithmetic holds, but something is left open, such as a method not known here.
+    """
     if release.is_file():
-        found, certificate = verify_scores(release)
+        from ._measured import verify_scores
+
+        verdict, holds = verify_scores(release), "every figure follows"
     else:
-        found, certificate = lk.verify(release), read_certificate(release)
-    stamp = certificate["not_releasable_because"]
+        from ._verdict import verify as verify_release
+
+        verdict = verify_release(release, questions=not arithmetic)
+        holds = "every checksum holds"
     if as_json:
         _print_json(
             {
-                "epsilon": _finite(found.epsilon),
-                "delta": found.delta,
-                "not_releasable_because": stamp,
+                "verified": verdict.verified,
+                "open": list(verdict.open),
+                "epsilon": _finite(verdict.epsilon),
+                "delta": verdict.delta,
+                "not_releasable_because": verdict.certificate["not_releasable_because"],
             }
         )
-        return
-    guarantee = certificate["guarantee"]
-    basis = certificate["accounting"]["basis"]
-    holds = "every figure follows" if release.is_file() else "every checksum holds"
-    console.print(f"[green]Files[/]      {holds}")
-    console.print(
-        f"[green]Epsilon[/]    {found.epsilon:.6g} at delta {found.delta:g}, recomputed ({basis}); claimed {guarantee['epsilon']}"
-    )
-    console.print(f"[green]Cross-check[/] PLD {found.pld:.6g}, RDP {found.rdp:.6g}")
-    console.print(
-        f"[green]Protects[/]   {escape(guarantee['unit_of_privacy'])}; neighbours differ by {guarantee['neighbours']}"
-    )
-    for reason in stamp:
-        console.print(f"[yellow]Not for release:[/] {escape(reason)}")
+    else:
+        _show_verdict(verdict, holds)
+    if not verdict.verified:
+        raise typer.Exit(3)
 
 
 @app.command()
@@ -312,7 +327,7 @@ def evaluate(
 
     if out is not None:
         place_outside(out, "scores")  # before anything is paid or computed
-    lk.verify(release)
+    _warn_unverified(release)
     given = lk.Release.load(release)
     if pay_again and releasable is None:
         raise LimbeckError("--pay-again goes with --releasable: nothing else is paid for here.")
@@ -379,7 +394,7 @@ def report(
         raise LimbeckError(f"{out} exists already. Choose another file, or pass --force.")
     place_outside(out, "the page")
     for folder in releases:
-        lk.verify(folder)
+        _warn_unverified(folder)
     given = [lk.Release.load(folder) for folder in releases]
     paid = [path for path in scores or () if is_measured(path)]
     internal = [path for path in scores or () if path not in paid]
@@ -601,6 +616,12 @@ def main() -> NoReturn:
             raise
         _mute(sys.__stdout__)  # whoever read has seen enough; typer makes an exit of it
         sys.exit(0)
+    except ModuleNotFoundError as error:
+        if (error.name or "limbeck").startswith("limbeck"):
+            raise
+        _fail(
+            f"{error.name} is not installed here, and only `verify` does without: pip install limbeck."
+        )
     except OSError as error:
         _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
     except OverflowError:
@@ -758,6 +779,14 @@ def _progress(
 
         yield line
         return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("  {task.description:<18}", markup=False),
         BarColumn(bar_width=24),
@@ -848,6 +877,33 @@ def _show_release(release: Any, out: Path) -> None:
         )
     for reason in release.certificate["not_releasable_because"]:
         console.print(f"[yellow]Not for release:[/] {escape(reason)}")
+
+
+def _show_verdict(verdict: Any, holds: str) -> None:
+    found, certificate = verdict.cost, verdict.certificate
+    guarantee, basis = certificate["guarantee"], certificate["accounting"]["basis"]
+    colour = "green" if verdict.verified else "yellow"
+    lines = {
+        "Files": holds,
+        "Epsilon": f"{found.epsilon:.6g} at delta {found.delta:g}, recomputed ({basis}); claimed "
+        f"{guarantee['epsilon']}",
+        "Cross-check": f"PLD {found.pld:.6g}, RDP {found.rdp:.6g}",
+        "Protects": f"{guarantee['unit_of_privacy']}; neighbours differ by {guarantee['neighbours']}",
+    }
+    for name, words in lines.items():
+        console.print(f"[{colour}]{name}[/]{' ' * (12 - len(name))}{escape(words)}")
+    for words in verdict.open:
+        console.print(f"[yellow]Not verified:[/] arithmetic holds; {escape(words)}")
+    for reason in certificate["not_releasable_because"]:
+        console.print(f"[yellow]Not for release:[/] {escape(reason)}")
+
+
+def _warn_unverified(release: Path) -> None:
+    """Refuse a release that does not add up; say of another what is left open."""
+    from ._verdict import verify as verify_release
+
+    for words in verify_release(release).open:
+        errors.print(f"{release}: arithmetic holds; {words}", markup=False)
 
 
 def _show_scores(found: Any) -> None:

@@ -168,7 +168,7 @@ def page_of_bugs() -> str:
 
 
 def public() -> list[str]:
-    return [name for name in vars(limbeck) if not name.startswith("_")]
+    return [name for name in dir(limbeck) if not name.startswith("_")]
 
 
 @pytest.mark.parametrize("name", public())
@@ -266,7 +266,16 @@ def _change(certificate: dict[str, Any], path: tuple[str | int, ...], value: obj
     ("path", "value"),
     [
         (("surprise",), 1),
-        (("version",), 2),
+        (("version",), 1),
+        (("unit", "kind"), "household"),
+        (("unit", "rows_at_most"), 0),
+        (("check", "seen"), "with noise"),
+        (("noise", "sums", "class counts"), "roughly"),
+        (("noise", "gaussian"), "Box-Muller"),
+        (("method", "version"), 0),
+        (("machine", "processors"), []),
+        (("public_files",), [{"name": "../weights.npz"}]),
+        (("signature",), "mine"),
         (("guarantee", "epsilon"), -1),
         (("guarantee", "epsilon"), "infinity"),
         (("guarantee", "delta"), 1.5),

@@ -184,11 +184,11 @@ def test_what_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
     assert "chosen among 2 candidates by one set of measurements" in capsys.readouterr().out
     changed = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert lk.verify(tmp_path / "out").epsilon <= 1 + 1e-9
-    from limbeck._certificate import check_consistency
+    from limbeck._asked import check_questions
 
     changed["method"]["chosen_among"] = None
     with pytest.raises(lk.ReleaseError, match="choice"):
-        check_consistency(changed, lk.Schema.load(tmp_path / "out" / "schema.toml"))
+        check_questions(changed, lk.Schema.load(tmp_path / "out" / "schema.toml"), lk.Marginals)
 
 
 def test_sampled_gradients_may_be_tuned() -> None:

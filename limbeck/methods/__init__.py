@@ -16,6 +16,9 @@ from ._base import (
 from ._base import (
     Request as Request,
 )
+from ._base import (
+    origin as origin,
+)
 from ._dphp import DPHP as DPHP
 from ._dpkip import DPKIP as DPKIP
 from ._dpmerf import DPMERF as DPMERF
