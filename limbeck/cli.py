@@ -590,9 +590,10 @@ def demo(
             )
             if (served.path / "contact-sheet.png").exists():
                 console.print(f"Picture: {served.path / 'contact-sheet.png'}", markup=False)
-            console.print()
+            console.print(f"Report: {served.page}\n", markup=False)
     console.print(
-        f"Next: limbeck verify {out / 'table'}, then `limbeck schema` on your own data.",
+        f"Next: limbeck verify {out / 'table'}, then `limbeck schema` on your own data.\n"
+        f"Open this first: {served.page}",
         markup=False,
     )
 

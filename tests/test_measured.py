@@ -76,7 +76,9 @@ def test_counts_are_close_and_charged(released: lk.Release, tmp_path: Path) -> N
     (account,) = book.accounts()
     assert account.dataset == "people" and account.spent == pytest.approx(0.5, rel=1e-6)
     assert [r.method for r in account.runs] == ["measured-scores"]
-    assert not list((tmp_path / "jobs").glob("*")) if (tmp_path / "jobs").exists() else True
+    assert [f.name for f in tmp_path.rglob("*") if f.is_file()] == [
+        "ledger.sqlite"
+    ]  # no job is left
 
 
 def test_without_data_the_rows_do_not_matter(
