@@ -126,22 +126,8 @@ class Private:
         Privacy:
             As `sum`, with the product of the factors' norms clipped to the sensitivity.
         """
-        groups = len(self.schema.classes) if by_label else 1
-        charge = self._charge_for(name, groups * factors.left * factors.right, "discrete gaussian")
-        grid = self._outer_sum(charge, groups, factors.left, factors.right)
-        size = chunk_rows(factors.left + factors.right, self.schema.slots)
-
-        def measure() -> np.ndarray:
-            total = grid.zero()
-            for chunk in self._chunks(name, size):
-                slots = _padded(self.schema.expand(chunk.cells), size)
-                left, right = (np.asarray(f)[: len(chunk)] for f in _evaluate(factors, slots))
-                rounded, norms = grid.round_left(left)
-                member = chunk.labels if by_label else np.zeros_like(chunk.labels)
-                total += grid.accumulate(rounded, grid.round_right(right, norms), member)
-            return total
-
-        return self._answer(name, charge, grid, measure)
+        found = self.outer_blocks(name, _OneBlock(factors), by_label=by_label)
+        return found.reshape(len(found), factors.left, factors.right)
 
     def outer_blocks(
         self, name: str, factors: BlockFactors | LabelledFactors, *, by_label: bool = True
@@ -163,7 +149,8 @@ class Private:
             total = grid.zero()
             for chunk in self._chunks(name, size // piece * piece):
                 labels = chunk.labels if by_label else np.minimum(chunk.labels, 0)
-                seen = (chunk.cells,) if by_label else (chunk.cells, chunk.labels)
+                bare = by_label or isinstance(factors, _OneBlock)
+                seen = (chunk.cells,) if bare else (chunk.cells, chunk.labels)
                 pairs = self._in_pieces(factors, piece, *seen)
                 grid.add(total, *grid.round(pairs), labels)
             return total
@@ -298,7 +285,7 @@ class Private:
                 # that is not a number would tell whether the batch was empty.
                 usable = np.isfinite(parameters).all()
                 total = grid.total(loss, parameters, batch if usable else batch[:0], load)
-                drawn = self._noise.stream(f"{name}/{step}/noise")
+                drawn = self._noise.stream(f"{name}/{step}")
                 return grid.finalise(total * self._data_scale, drawn)
 
             answer = self._replayed(f"{name}-{step}", measure)
@@ -653,6 +640,23 @@ class Private:
             known = measure()
             self._job.save(name, known)
         return known
+
+
+class _OneBlock(eqx.Module):
+    """Factors of one outer product, as one block."""
+
+    factors: Any
+
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        return ((self.factors.left, self.factors.right),)
+
+    @property
+    def norm_bound(self) -> float:
+        return float(self.factors.norm_bound)
+
+    def __call__(self, rows: Any) -> tuple[tuple[Any, Any], ...]:
+        return (self.factors(rows),)
 
 
 def chunk_rows(size: int, slots: int) -> int:
