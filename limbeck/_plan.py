@@ -24,7 +24,7 @@ from .privacy import (
 CHOICE = "choice"
 THRESHOLD_SHARE = 0.05
 """Part of delta for the thresholds of all estimated categories together."""
-ZOOMS, ZOOM_BINS = 3, 68
+ZOOMS, ZOOM_BINS = 3, 67
 """Histograms that `Private.bounds` takes per estimated column, and the most bins one has."""
 
 
