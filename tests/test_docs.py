@@ -160,6 +160,14 @@ def test_every_bug_of_the_list_has_a_test_that_exists() -> None:
         assert f"def {test}(" in path.read_text(), f"P{number}: {file} has no {test}"
 
 
+def test_every_bug_of_our_own_has_a_test_that_exists() -> None:
+    ours = page_of_bugs().split("## In limbeck itself")[1]
+    lines = re.findall(r"`(\S+?)::(\S+?)` \|$", ours, re.MULTILINE)
+    assert len(lines) == len(re.findall(r"^\| [A-Z]", ours, re.MULTILINE)) - 1 >= 4  # and a head
+    for file, test in lines:
+        assert f"def {test}(" in (ROOT / file).read_text(), f"{file} has no {test}"
+
+
 def page_of_bugs() -> str:
     return (ROOT / "docs" / "privacy-bugs.md").read_text()
 
