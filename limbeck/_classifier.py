@@ -14,7 +14,7 @@ import numpy as np
 
 from ._check import LimbeckError, fraction, positive
 from ._data import Dataset
-from ._paid import Progress, paid_run
+from ._paid import Progress, paid_run, randomness
 from ._plan import plan
 from ._schema import Schema
 from .features import Fourier, Scattering
@@ -24,7 +24,7 @@ from .methods import (
     linear_features,
     train_teacher,
 )
-from .privacy import Asked, Budget, Cost, Head, Histogram, Ledger, Private
+from .privacy import Asked, Budget, Cost, Head, Histogram, Ledger, Noise, Private
 from .scores import feature_rows
 
 GRADIENT = "gradient"
@@ -112,8 +112,9 @@ def train_classifier(
     classifier: PrivateClassifier | None = None,
     ledger: Ledger | None = None,
     seed: int | None = None,
-    law: bool = False,
     progress: Progress = lambda phase, done: None,
+    noise: Noise | None = None,
+    pay_again: bool = False,
 ) -> TrainedClassifier:
     """Train a private classifier; the whole charge is booked before any noise is drawn.
 
@@ -123,12 +124,16 @@ def train_classifier(
         classifier: Settings; by default those of `PrivateClassifier`.
         ledger: Where spending is booked; by default the user's own ledger.
         seed: Reproducible noise, for tests and benchmarks.
-        law: For tests of the software: the data are multiplied by zero.
         progress: Called with a phase and a fraction done.
+        noise: Instead of a seed: the randomness that a test of the software brings.
+        pay_again: Give up an unfinished run of the same kind, which stays booked, and pay anew.
     """
     inquiry = classifier or PrivateClassifier()
     planned = plan(inquiry, data.schema, budget)
-    with paid_run(planned, data, ledger=ledger, seed=seed, law=law, progress=progress) as paid:
+    drawn = randomness(seed, noise)
+    with paid_run(
+        planned, data, ledger=ledger, noise=drawn, pay_again=pay_again, progress=progress
+    ) as paid:
         schema = paid.private.estimate()
         public_seed = paid.noise.public_seed("method")
         weights = inquiry.train(paid.private, seed=public_seed)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import ClassVar
 
 import numpy as np
@@ -43,13 +44,19 @@ Raw = np.ndarray | Values
 def canonical(value: object) -> str:
     """The text under which two spellings of one category value meet.
 
-    >>> canonical(1.0), canonical(" 1"), canonical(True)
-    ('1', '1', 'true')
+    >>> canonical(1.0), canonical(" 1"), canonical(True), canonical(b"1")
+    ('1', '1', 'true', '1')
     """
+    if isinstance(value, str):
+        return value.strip()
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
+    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
+        return str(int(value))
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace").strip()
     return str(value).strip()
 
 

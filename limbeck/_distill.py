@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ._certificate import make_certificate, redistilled
+from ._certificate import check_before_publishing, make_certificate, redistilled
 from ._check import LimbeckError, positive
 from ._data import Dataset
-from ._paid import PaidRun, paid_run
+from ._paid import PaidRun, paid_run, randomness
 from ._plan import Plan, plan
 from ._recipe import make_method
 from ._release import Release, check_target, draw
 from ._schema import Schema
 from .methods import AbstractMeasureOnce, AbstractMethod, Generated, Product
-from .privacy import Budget, Charge, Ledger, Measurement
+from .privacy import Budget, Charge, Ledger, Measurement, Noise
 
 Progress = Callable[[str, float], None]
 
@@ -37,7 +37,8 @@ def distill(
     settings_source: str = "defaults",
     unpaid: str = "",
     progress: Progress = lambda phase, done: None,
-    law: bool = False,
+    noise: Noise | None = None,
+    pay_again: bool = False,
 ) -> Release:
     """Make a differentially private release.
 
@@ -58,7 +59,8 @@ def distill(
         settings_source: Where the method's settings came from, for the certificate.
         unpaid: What in them was read off the rows without being paid for. Stamped "not for release".
         progress: Called with a phase and a fraction done.
-        law: For tests of the software, with a seed: `Private` answers with its noise alone.
+        noise: Instead of a seed: the randomness that a test of the software brings.
+        pay_again: Give up an unfinished run of the same kind, which stays booked, and pay anew.
 
     Raises:
         LimbeckError: For anything a user can mend; nothing was spent then.
@@ -70,7 +72,10 @@ def distill(
     if out is not None:
         check_target(Path(out), force=force)
     planned = plan(method, data.schema, budget)
-    with paid_run(planned, data, ledger=ledger, seed=seed, law=law, progress=progress) as paid:
+    drawn = randomness(seed, noise)
+    with paid_run(
+        planned, data, ledger=ledger, noise=drawn, pay_again=pay_again, progress=progress
+    ) as paid:
         release = _make(paid, method, planned, rows, settings_source, unpaid, progress)
         if out is not None:
             release.save(out, force=force)
@@ -118,7 +123,7 @@ def redistil(
         check_target(Path(out), force=force)
     schema = release.schema
     method.questions(schema)  # what cannot be is said in the method's own words
-    certificate = redistilled(release.certificate, schema, method.settings())
+    certificate = redistilled(release.certificate, schema, method)
     seed = made_by["public_seed"]
     charges = {facts["name"]: Charge(**facts) for facts in certificate["charges"]}
     answers = {
@@ -175,6 +180,7 @@ def _make(
         unpaid=unpaid,
         public_seed=public_seed,
     )
+    check_before_publishing(certificate, schema, type(method), product.measurements)
     count = rows or release_size(product, schema)
     seed = noise.public_seed("rows")
     return Release(

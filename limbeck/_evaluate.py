@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ._bare import bare_rows
 from ._check import DataError, LimbeckError, positive
 from ._data import Dataset
 from ._io import read
@@ -57,8 +58,8 @@ def evaluate(
         dataset=release.schema.dataset,
         epsilon=None if isinstance(epsilon, str) or math.isinf(epsilon) else float(epsilon),
         certificate=certificate_digest(release.certificate),
-        released_rows=len(released._encoded()),
-        test_rows=len(test._encoded()),
+        released_rows=len(bare_rows(released)),
+        test_rows=len(bare_rows(test)),
         scores=found,
     )
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ._bare import bare_rows
 from ._data import Dataset
 from .scores import logistic_weights, ridge_weights, scattering
 
@@ -36,7 +37,7 @@ class Linear(eqx.Module):
 def learn(released: Dataset) -> tuple[Linear, str]:
     """A classifier of released rows, and its name: kernel ridge regression with scattering features
     for images, logistic regression for the rest. No real row is seen."""
-    held, schema = released._encoded(), released.schema  # released: nothing private about them
+    held, schema = bare_rows(released), released.schema  # released: nothing private about them
     kept = np.flatnonzero(held.labels >= 0)
     labels, classes = np.asarray(held.labels[kept]), len(schema.classes)
     phi = scattering(schema) if schema.image else None

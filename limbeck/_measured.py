@@ -18,17 +18,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ._certificate import make_certificate, recompute
+from ._certificate import make_certificate
 from ._check import DataError, LimbeckError, ReleaseError, positive
 from ._data import Dataset
 from ._evaluate import certificate_digest, released_data
 from ._learner import learn
-from ._paid import Progress, paid_run
+from ._outside import write_outside
+from ._paid import Progress, paid_run, randomness
 from ._plan import plan
 from ._release import Release
 from ._schema import Schema
+from ._verdict import Verdict
+from ._verify import recompute
 from .methods import AbstractInquiry
-from .privacy import Asked, Budget, Charge, Cost, Histogram, Ledger, Private
+from .privacy import Asked, Budget, Charge, Histogram, Ledger, Noise, Private
 
 ANSWERS, COUNTS = "right and wrong", "counts"
 ANSWER_SHARE = 0.5
@@ -156,9 +159,9 @@ class MeasuredScores:
 
     def save(self, path: str | Path) -> Path:
         """Write the scores with their certificate as JSON."""
-        path = Path(path)
-        path.write_text(json.dumps(self.facts(), indent=2, allow_nan=False) + "\n", "utf-8")
-        return path
+        text = json.dumps(self.facts(), indent=2, allow_nan=False) + "\n"
+        write_outside(path, text, "scores")
+        return Path(path)
 
     @classmethod
     def load(cls, path: str | Path) -> MeasuredScores:
@@ -190,8 +193,9 @@ def measure_scores(
     *,
     ledger: Ledger | None = None,
     seed: int | None = None,
-    law: bool = False,
     progress: Progress = lambda phase, done: None,
+    noise: Noise | None = None,
+    pay_again: bool = False,
 ) -> MeasuredScores:
     """Count, with noise, what a classifier trained on a release says about real test rows.
 
@@ -201,8 +205,9 @@ def measure_scores(
         budget: Charged to the data set that the schema names, like any release.
         ledger: Where spending is booked; by default the user's own ledger.
         seed: Reproducible noise, for tests and benchmarks. Stamped "not for release".
-        law: For tests of the software: the data are multiplied by zero.
         progress: Called with a phase and a fraction done.
+        noise: Instead of a seed: the randomness that a test of the software brings.
+        pay_again: Give up an unfinished run of the same kind, which stays booked, and pay anew.
 
     Raises:
         BudgetExceeded: The data set's lifetime budget does not allow it; nothing was counted.
@@ -217,7 +222,10 @@ def measure_scores(
     predictor, name = learn(released_data(release))
     inquiry = ScoreCounts(release=certificate_digest(release.certificate), classifier=name)
     planned = plan(inquiry, test.schema, budget)
-    with paid_run(planned, test, ledger=ledger, seed=seed, law=law, progress=progress) as paid:
+    drawn = randomness(seed, noise)
+    with paid_run(
+        planned, test, ledger=ledger, noise=drawn, pay_again=pay_again, progress=progress
+    ) as paid:
         answers, counts = inquiry.measure(paid.private, predictor)
         certificate = make_certificate(
             planned,
@@ -242,10 +250,10 @@ def is_measured(path: str | Path) -> bool:
     return isinstance(facts, dict) and facts.get("format") == "limbeck measured scores"
 
 
-def verify_scores(path: str | Path) -> tuple[Cost, dict[str, Any]]:
-    """Recompute epsilon and all figures of a file of measured scores; its cost and certificate."""
+def verify_scores(path: str | Path) -> Verdict:
+    """Recompute epsilon and all figures of a file of measured scores."""
     found = MeasuredScores.load(path)
-    return recompute(found.certificate), found.certificate
+    return Verdict(cost=recompute(found.certificate), certificate=found.certificate)
 
 
 def _check(scores: MeasuredScores, stated: Mapping[str, Mapping[str, float]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import shutil
 import tempfile
@@ -15,16 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ._bare import bare_rows
 from ._card import make_card, make_croissant
-from ._certificate import check_consistency, recompute
 from ._check import ReleaseError, positive
 from ._io import read as read_data
 from ._io import save_images, save_table
 from ._schema import Schema
+from ._seal import SUMS, check_sums, sha256, write_sums
+from ._verify import read_certificate
 from .methods import SOURCES, Source
-from .privacy import Cost
-
-SUMS = "SHA256SUMS"
 
 
 class Images(NamedTuple):
@@ -129,12 +127,11 @@ class Release:
             folder / "README.md",
             make_card(self.certificate, self.schema, _length(self.data), [*written, f"{kind}.npz"]),
         )
-        sums = {name: _sha256(folder / name) for name in written if not name.endswith("/")}
+        sums = {name: sha256(folder / name) for name in written if not name.endswith("/")}
         _write_text(
             folder / "croissant.json", _dump(make_croissant(self.certificate, self.schema, sums))
         )
-        lines = [f"{_sha256(folder / name)}  {name}\n" for name in _files(folder)]
-        _write_text(folder / SUMS, "".join(lines))
+        write_sums(folder)
 
 
 def draw(schema: Schema, source: Source, rows: int, *, seed: int) -> pd.DataFrame | Images:
@@ -143,44 +140,6 @@ def draw(schema: Schema, source: Source, rows: int, *, seed: int) -> pd.DataFram
     if schema.image:
         return Images(schema.image.decode(slots), np.asarray(schema.classes)[labels])
     return schema.decode(schema.collapse(slots, np.random.default_rng([seed, 1])), labels)
-
-
-def verify(folder: str | Path) -> Cost:
-    """Recompute epsilon from a release's certificate alone, and check every file against its sum.
-
-    Raises:
-        ReleaseError: The folder is not a release, a file was changed, or the figures do not add up.
-    """
-    folder = Path(folder)
-    check_sums(folder)
-    certificate = read_certificate(folder)
-    schema = Schema.load(folder / "schema.toml")
-    found = recompute(certificate)
-    try:
-        check_consistency(certificate, schema)
-        with np.load(folder / "measurements.npz", allow_pickle=False) as file:
-            paid = {c["name"]: c["coordinates"] for c in certificate["charges"]}
-            unpaid = {name for name in file.files if file[name].size > paid.get(name, 0)}
-    except (KeyError, TypeError, AttributeError, OSError, ValueError) as error:
-        if isinstance(error, ReleaseError):
-            raise
-        raise ReleaseError(f"{folder} is incomplete or malformed: {error!r}.") from None
-    if unpaid:
-        raise ReleaseError(
-            f"{folder} holds a measurement '{unpaid.pop()}' that no charge pays for."
-        )
-    return found
-
-
-def read_certificate(folder: Path) -> dict[str, Any]:
-    """The certificate of a release as it stands there."""
-    try:
-        certificate = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ReleaseError(f"{folder} is not a release: certificate.json: {error}.") from None
-    if not isinstance(certificate, dict):
-        raise ReleaseError(f"{folder} is not a release: certificate.json holds no certificate.")
-    return certificate
 
 
 def check_target(folder: Path, *, force: bool) -> None:
@@ -203,23 +162,6 @@ def check_target(folder: Path, *, force: bool) -> None:
         ) from None
 
 
-def check_sums(folder: Path) -> None:
-    """Every file must be listed in SHA256SUMS and have the listed sum."""
-    try:
-        lines = (folder / SUMS).read_text().splitlines()
-        listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-    except (OSError, ValueError):
-        raise ReleaseError(f"{folder} is not a release: it has no readable {SUMS}.") from None
-    present = set(_files(folder))
-    for name in sorted(set(listed) - present):
-        raise ReleaseError(f"{folder} lacks {name}, which {SUMS} lists.")
-    for name in sorted(present - set(listed)):
-        raise ReleaseError(f"{folder} holds {name}, which {SUMS} does not list.")
-    for name, digest in listed.items():
-        if _sha256(folder / name) != digest:
-            raise ReleaseError(f"{folder / name} was changed after the release was written.")
-
-
 def _replaceable(folder: Path) -> bool:
     if not folder.is_dir():
         return False
@@ -237,7 +179,7 @@ def _cannot_write(folder: Path, error: OSError) -> str:
 def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
     if not schema.image:
         dataset = read_data(folder / "data.parquet", schema)
-        rows = dataset._encoded()  # released rows: nothing private about them
+        rows = bare_rows(dataset)  # released rows: nothing private about them
         return schema.decode(np.asarray(rows.cells), rows.labels)
     with np.load(folder / "data.npz", allow_pickle=False) as file:
         images = file["images"]
@@ -253,16 +195,6 @@ def _load_source(folder: Path, schema: Schema) -> Source:
             with np.load(folder / f"{kind}.npz", allow_pickle=False) as file:
                 return source.load(schema, facts, dict(file))
     raise ValueError(f"it has none of {', '.join(f'{kind}.npz' for kind in SOURCES)}")
-
-
-def _files(folder: Path) -> list[str]:
-    found = (p for p in folder.rglob("*") if p.is_file())
-    return sorted(p.relative_to(folder).as_posix() for p in found if p.name != SUMS)
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ._bare import bare_rows
 from ._charts import Point, curve, histogram, score_bar, shares_bar, value_bar
 from ._check import DataError, LimbeckError
 from ._columns import Category, Column
@@ -158,7 +159,7 @@ def _columns(release: Release, real: Dataset | None) -> list[dict[str, Any]]:
     sides = []
     for data in (released_data(release), real):
         if data is not None:
-            rows = data._encoded()
+            rows = bare_rows(data)
             codes, sizes = discretise(data.schema, np.asarray(rows.cells), rows.labels)
             sides.append(
                 [

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,7 +36,23 @@ _KEYS = {
     "image": {"height", "width", "channels", "min", "max"},
 }
 _WHOLE = ("most", "height", "width", "channels")
-_TOP = {"dataset", "rows", "confirmed", "unit", "ignore", "estimate_share", "lifetime", "column"}
+_TOP = {
+    "dataset", "rows", "confirmed", "unit", "ignore", "names_are_right", "encoding",
+    "estimate_share", "lifetime", "column",
+}  # fmt: skip
+
+
+def dataset_name(written: str) -> str:
+    """The one name of a data set, however it is written: the ledger adds up spending under it.
+
+    Capitals, blanks (around it, and how many within) and equal-looking characters make no other.
+
+    >>> dataset_name(" Town  Survey"), dataset_name("town survey")
+    ('town survey', 'town survey')
+    """
+    # Folding can undo the normal form, and the normal form can bring capitals: once more.
+    name = unicodedata.normalize("NFKC", written).casefold()
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def _is_number(value: object) -> bool:
@@ -83,7 +100,8 @@ class Schema:
     """
 
     dataset: str
-    """Name under which everything ever spent on these people is booked in the ledger."""
+    """Name under which everything ever spent on these people is booked in the ledger; kept as
+    `dataset_name` writes it, so that "People " and "people" are one data set."""
     columns: tuple[Column, ...]
     """In the order of the file."""
     rows: int | None = None
@@ -92,6 +110,10 @@ class Schema:
     """What one row stands for: the unit that the guarantee protects."""
     ignore: tuple[str, ...] = ()
     """Columns of the file that are left out."""
+    names_are_right: bool = False
+    """Whether column names that look like values (numbers, dates) were seen to be names."""
+    encoding: str = "utf-8"
+    """How texts of a CSV file are written: UTF-8, or an encoding of one byte per character."""
     estimate_share: float = 0.1
     """Share of the budget that goes to estimating bounds and values, where that is asked for."""
     lifetime: Lifetime = Lifetime()
@@ -101,8 +123,14 @@ class Schema:
         twice = {n for n in names if names.count(n) > 1}
         if twice:
             raise SchemaError(f"Column '{sorted(twice)[0]}' is declared twice.")
-        if not self.dataset.strip():
+        object.__setattr__(self, "dataset", dataset_name(self.dataset))
+        if not self.dataset:
             raise SchemaError('The schema must name the data set: dataset = "...".')
+        check_encoding(self.encoding)
+        if not isinstance(self.names_are_right, bool):
+            raise SchemaError(
+                f"expected names_are_right = true or false, got {self.names_are_right!r}."
+            )
         if self.rows is not None and self.rows < 1:
             raise SchemaError(f"Expected rows >= 1 (a public, approximate count), got {self.rows}.")
         if not (_is_number(self.estimate_share) and 0 < self.estimate_share < 1):
@@ -246,7 +274,9 @@ class Schema:
         tables = isinstance(columns, list) and all(isinstance(c, dict) for c in columns)
         if not tables or not columns:
             raise SchemaError(f"{where}: declare the columns as [[column]] sections.")
-        parsed = tuple(_column(c, text, where) for c in columns)
+        ignore = _ignore(raw.get("ignore", []), where)
+        # What is left out need not be filled in.
+        parsed = tuple(_column(c, text, where) for c in columns if c.get("name") not in ignore)
         if raw.get("confirmed") is not True:
             line = _line_of(text, None, "confirmed")
             raise SchemaError(
@@ -258,7 +288,9 @@ class Schema:
                 dataset=raw["dataset"],
                 rows=rows,
                 unit=_unit(raw.get("unit", "one row")),
-                ignore=_ignore(raw.get("ignore", [])),
+                ignore=ignore,
+                names_are_right=raw.get("names_are_right", False),
+                encoding=raw.get("encoding", "utf-8"),
                 estimate_share=raw.get("estimate_share", 0.1),
                 lifetime=_lifetime(raw.get("lifetime", {})),
                 columns=parsed,
@@ -268,11 +300,17 @@ class Schema:
 
     def facts(self) -> dict[str, object]:
         """Plain data, as written into certificates and hashed."""
+        unusual: dict[str, object] = {}  # left out where it says nothing
+        if self.names_are_right:
+            unusual["names_are_right"] = True
+        if self.encoding != "utf-8":
+            unusual["encoding"] = self.encoding
         return {
             "dataset": self.dataset,
             "rows": "measure" if self.rows is None else self.rows,
             "unit": self.unit,
             "ignore": list(self.ignore),
+            **unusual,
             "estimate_share": self.estimate_share,
             "lifetime": vars(self.lifetime),
             "column": [{"name": c.name, "kind": c.kind} | c.facts() for c in self.columns],
@@ -427,10 +465,34 @@ def _unit(value: object) -> str:
     raise SchemaError(f'expected unit = "..." such as "one patient", got {value!r}.')
 
 
-def _ignore(value: object) -> tuple[str, ...]:
+def _ignore(value: object, where: str) -> tuple[str, ...]:
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
         return tuple(value)
-    raise SchemaError(f'expected ignore = ["...", ...], a list of column names; got {value!r}.')
+    raise SchemaError(
+        f'{where}: expected ignore = ["...", ...], a list of column names; got {value!r}.'
+    )
+
+
+def check_encoding(encoding: object) -> None:
+    """Refuse an encoding in which a byte does not stand for one character, whatever is beside it.
+
+    Only then can no record change how the next one is read. UTF-8 is as good: none of its longer
+    characters holds the byte of a line's end.
+    """
+    if encoding == "utf-8":
+        return
+    ascii_bytes = bytes(range(128))
+    try:
+        assert isinstance(encoding, str)
+        one_to_one = len(bytes(range(256)).decode(encoding, "replace")) == 256
+        if one_to_one and ascii_bytes.decode(encoding) == ascii_bytes.decode("ascii"):
+            return
+    except (AssertionError, LookupError, ValueError, TypeError):
+        pass
+    raise SchemaError(
+        f'expected encoding = "utf-8" or one with one byte per character, such as "cp1252" or '
+        f'"latin-1", got {encoding!r}.'
+    )
 
 
 def _lifetime(value: object) -> Lifetime:

@@ -18,20 +18,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ._certificate import make_certificate
+from ._certificate import check_before_publishing, make_certificate
 from ._check import LimbeckError, fraction
 from ._data import Dataset
 from ._distill import release_size
 from ._evaluate import released_data
 from ._learner import Linear, learn
-from ._paid import PaidRun, Progress, paid_run
+from ._paid import PaidRun, Progress, paid_run, randomness
 from ._plan import CHOICE, Plan, plan, plan_stopping
 from ._release import Release, check_target, draw
 from .methods import AbstractMeasureOnce, AbstractMethod, Product
-from .privacy import STOPPING, Budget, Charge, Ledger, draw_runs, stopping_cost
+from .privacy import STOPPING, Budget, Charge, Ledger, Noise, draw_runs, stopping_cost
 
 MOST = 32
 """Candidates, at most: a choice among many is a search, and wants more noise than it gains."""
+
+CANDIDATES = "candidates"
+"""The one phase that is shown while randomly many candidates are run."""
 
 
 class Right(eqx.Module):
@@ -97,7 +100,8 @@ def tune(
     ledger: Ledger | None = None,
     settings_source: str = "declared candidates, chosen privately",
     progress: Progress = lambda phase, done: None,
-    law: bool = False,
+    noise: Noise | None = None,
+    pay_again: bool = False,
 ) -> Release:
     """Make a release with the best of a few declared settings, all of it within one budget.
 
@@ -116,7 +120,8 @@ def tune(
         ledger: Where spending is booked; by default the user's own ledger.
         settings_source: Where the candidates came from, for the certificate.
         progress: Called with a phase and a fraction done.
-        law: For tests of the software, with a seed: the data are multiplied by zero.
+        noise: Instead of a seed: the randomness that a test of the software brings.
+        pay_again: Give up an unfinished run of the same kind, which stays booked, and pay anew.
     """
     fraction(share=share)
     _check(data, candidates, budget)
@@ -130,7 +135,13 @@ def tune(
         share=share,
         rows=rows,
         source=settings_source,
-        paying={"ledger": ledger, "seed": seed, "law": law, "progress": progress, "also": facts},
+        paying={
+            "ledger": ledger,
+            "noise": randomness(seed, noise),
+            "pay_again": pay_again,
+            "progress": progress,
+            "also": facts,
+        },
         store=lambda made: made.save(out, force=force) if out is not None else None,
     )
     return _from_measurements(task) if _free(candidates) else _by_stopping(task)
@@ -221,25 +232,28 @@ def _by_stopping(task: _Task) -> Release:
         shares=(1.0,),
         cost=stopping_cost(alternatives, budget, mean),
     )
-    with paid_run(planned, task.data, **task.paying) as paid:
+    with paid_run(planned, task.data, **task.paying, parts=alternatives) as paid:
         coins = paid.noise.stream(STOPPING)
         count = draw_runs(coins, mean)
+        # The price holds for the winner alone: how many were run is never told, neither by phases
+        # nor by how often a bar fills.
+        silent = replace(paid, progress=_silent)
+        task.paying["progress"](CANDIDATES, 0.0)
         best: tuple[float, Plan, PaidRun, Try, int] | None = None
         for number in range(count):
             this = plans[coins.below(len(plans))]
-            part = paid.part(f"run {number}", this)
+            part = silent.part(f"run {number}", this)
             private, seed = part.private, part.noise.public_seed("method")
             private.estimate()
             method = this.method
             assert isinstance(method, AbstractMethod)
-            # How many runs there will be is nobody's business before the end: no total is shown.
-            told = _named(task.paying["progress"], number, None)
-            product = method.run(private, seed=seed, progress=told)
+            product = method.run(private, seed=seed, progress=_silent)
             made = _tried(part, method, product, task.rows)
             score = float(private.ask(CHOICE, Right.of([made.learned])).values[0, 0])
             private.executed()
             if best is None or score > best[0]:
                 best = score, this, part, made, seed
+        task.paying["progress"](CANDIDATES, 1.0)
         assert best is not None
         _, this, part, made, seed = best
         chosen = {
@@ -281,6 +295,7 @@ def _release(
         public_seed=seed,
         chosen_among=chosen,
     )
+    check_before_publishing(certificate, schema, type(best.method), best.product.measurements)
     return Release(
         schema=schema,
         certificate=certificate,
@@ -290,6 +305,10 @@ def _release(
     )
 
 
-def _named(progress: Progress, number: int, total: int | None) -> Progress:
-    told = f"candidate {number + 1}" + (f" of {total}" if total else "")
+def _named(progress: Progress, number: int, total: int) -> Progress:
+    told = f"candidate {number + 1} of {total}"
     return lambda phase, done: progress(f"{told}, {phase}", done)
+
+
+def _silent(phase: str, done: float) -> None:
+    """Progress that nobody sees."""

@@ -1,7 +1,7 @@
 """The command line: verbs, progress, exit codes; no mathematics.
 
 Exit codes: 0 done; 2 something the user can mend (one line on standard error, no traceback);
-130 interrupted.
+3 from `verify`: the arithmetic holds and something is left open; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 import tomllib
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,10 +23,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ._check import LimbeckError
+from ._check import LimbeckError, LimbeckWarning
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,8 +34,25 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Sensitive data in; a small synthetic data set with a privacy certificate out.",
 )
-console = Console(highlight=False, soft_wrap=True)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class _Console(Console):
+    """One that goes on without a word when nobody reads any more: a paid run is not cut short."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        _mute(self.file)
+
+
+def _mute(stream: Any) -> None:
+    """Send what is still to be said nowhere, so that nothing complains at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+console = _Console(highlight=False, soft_wrap=True)
+errors = _Console(stderr=True, highlight=False, soft_wrap=True)
 
 _INTERRUPTED = "Interrupted. What was paid for is kept, and the same command resumes it."
 
@@ -58,15 +75,48 @@ Settings = Annotated[
 PerClass = Annotated[
     int | None, typer.Option("--per-class", help="Rows per class, for methods that distil a set.")
 ]
+PayAgain = Annotated[
+    bool,
+    typer.Option(
+        "--pay-again", help="Give up an unfinished run of the same kind, which stays booked."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from ._version import __version__
+
+        sys.stdout.write(f"limbeck {__version__}\n")
+        raise typer.Exit()
+
+
+@app.callback()
+def limbeck(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Say which version."),
+    ] = False,
+) -> None:
+    """Sensitive data in; a small synthetic data set with a privacy certificate out."""
+
+
 @app.command()
-def schema(data: DataPath) -> None:
+def schema(
+    data: DataPath,
+    names_are_right: Annotated[
+        bool,
+        typer.Option("--names-are-right", help="Column names that look like values are names."),
+    ] = False,
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="How a CSV file is written, such as cp1252.")
+    ] = "utf-8",
+) -> None:
     """Draft a schema: names and kinds; bounds and values are left for you to declare."""
     from ._io import draft_schema
 
-    sys.stdout.write(draft_schema(data))
+    sys.stdout.write(draft_schema(data, names_are_right=names_are_right, encoding=encoding))
 
 
 @app.command()
@@ -88,22 +138,25 @@ def plan(
     chosen = _recipe(method, recipe, _settings(per_class, setting), declared)
     dataset = lk.read(data, declared)
     made = lk.plan(chosen.method, dataset.schema, lk.Budget(epsilon, delta, chosen.adjacency))
+    refusal = _refusal(made)
     if as_json:
         _print_json(
             {
                 "charges": [c.facts() for c in made.charges],
                 "epsilon": _finite(made.cost.epsilon),
                 "delta": delta,
+                "refused_because": refusal,
             }
         )
         return
     _show_plan(made)
-    for account in lk.Ledger().accounts():
-        if account.dataset == dataset.schema.dataset:
-            console.print(
-                f"Spent so far on '{account.dataset}': epsilon {account.spent:.4g} of {account.lifetime.epsilon:g}.",
-                markup=False,
-            )
+    if account := lk.Ledger().account(dataset.schema.dataset):
+        console.print(
+            f"Spent so far on '{account.dataset}': epsilon {account.spent:.4g} of {account.lifetime.epsilon:g}.",
+            markup=False,
+        )
+    if refusal:
+        console.print(f"[yellow]`distill` would refuse this run:[/] {escape(refusal)}")
 
 
 @app.command()
@@ -130,6 +183,7 @@ def distill(
     non_private: Annotated[
         bool, typer.Option("--non-private", help="Allow --epsilon inf.")
     ] = False,
+    pay_again: PayAgain = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a private release from a data set."""
@@ -150,7 +204,7 @@ def distill(
             source = f"{chosen.settings_source}; {len(tried)} declared candidates, chosen privately"
             release = lk.tune(
                 dataset, tried, budget, out=out, rows=chosen.rows, seed=seed, force=force,
-                settings_source=source, progress=report,
+                settings_source=source, progress=report, pay_again=pay_again,
             )  # fmt: skip
         else:
             release = lk.distill(
@@ -165,6 +219,7 @@ def distill(
                 settings_source=chosen.settings_source,
                 unpaid=chosen.unpaid,
                 progress=report,
+                pay_again=pay_again,
             )
     if as_json:
         _print_json({"release": str(out), "guarantee": release.certificate["guarantee"]})
@@ -184,7 +239,7 @@ def redistil(
     """Make another set from a release's own measurements: no rows, no cost of privacy."""
     import limbeck as lk
 
-    lk.verify(release)
+    _warn_unverified(release)
     given = lk.Release.load(release)
     with _progress(quiet=as_json, spent="nothing is spent") as report:
         made = lk.redistil(
@@ -202,41 +257,39 @@ def verify(
     release: Annotated[
         Path, typer.Argument(help="A release, or a file of measured scores.", show_default=False)
     ],
+    arithmetic: Annotated[
+        bool,
+        typer.Option("--arithmetic", help="Do not compare with the method's questions: no JAX."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute epsilon from the certificate alone and check every file's sum."""
-    import limbeck as lk
+    """Recompute epsilon from the certificate alone and check every file's sum.
 
-    from ._measured import verify_scores
-    from ._release import read_certificate
-
+    Exit code 3: the arithmetic holds, but something is left open, such as a method not known here.
+    """
     if release.is_file():
-        found, certificate = verify_scores(release)
+        from ._measured import verify_scores
+
+        verdict, holds = verify_scores(release), "every figure follows"
     else:
-        found, certificate = lk.verify(release), read_certificate(release)
-    stamp = certificate["not_releasable_because"]
+        from ._verdict import verify as verify_release
+
+        verdict = verify_release(release, questions=not arithmetic)
+        holds = "every checksum holds"
     if as_json:
         _print_json(
             {
-                "epsilon": _finite(found.epsilon),
-                "delta": found.delta,
-                "not_releasable_because": stamp,
+                "verified": verdict.verified,
+                "open": list(verdict.open),
+                "epsilon": _finite(verdict.epsilon),
+                "delta": verdict.delta,
+                "not_releasable_because": verdict.certificate["not_releasable_because"],
             }
         )
-        return
-    guarantee = certificate["guarantee"]
-    basis = certificate["accounting"]["basis"]
-    holds = "every figure follows" if release.is_file() else "every checksum holds"
-    console.print(f"[green]Files[/]      {holds}")
-    console.print(
-        f"[green]Epsilon[/]    {found.epsilon:.6g} at delta {found.delta:g}, recomputed ({basis}); claimed {guarantee['epsilon']}"
-    )
-    console.print(f"[green]Cross-check[/] PLD {found.pld:.6g}, RDP {found.rdp:.6g}")
-    console.print(
-        f"[green]Protects[/]   {escape(guarantee['unit_of_privacy'])}; neighbours differ by {guarantee['neighbours']}"
-    )
-    for reason in stamp:
-        console.print(f"[yellow]Not for release:[/] {escape(reason)}")
+    else:
+        _show_verdict(verdict, holds)
+    if not verdict.verified:
+        raise typer.Exit(3)
 
 
 @app.command()
@@ -264,13 +317,20 @@ def evaluate(
         ),
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="With --releasable.")] = 1e-6,
+    pay_again: PayAgain = False,
     as_json: AsJson = False,
 ) -> None:
     """Score a release against real rows. Internal, unless the scores are paid for: --releasable."""
     import limbeck as lk
 
-    lk.verify(release)
+    from ._outside import place_outside
+
+    if out is not None:
+        place_outside(out, "scores")  # before anything is paid or computed
+    _warn_unverified(release)
     given = lk.Release.load(release)
+    if pay_again and releasable is None:
+        raise LimbeckError("--pay-again goes with --releasable: nothing else is paid for here.")
     if releasable is not None:
         if train is not None or full or seeds is not None:
             raise LimbeckError(
@@ -280,7 +340,7 @@ def evaluate(
         budget = lk.Budget(releasable, delta, given.certificate["guarantee"]["adjacency"])
         with _progress(quiet=as_json, spent=_booked(releasable)) as report:
             measured = lk.measure_scores(
-                given, lk.read(test, given.schema), budget, progress=report
+                given, lk.read(test, given.schema), budget, progress=report, pay_again=pay_again
             )
         if out is not None:
             measured.save(out)
@@ -327,16 +387,14 @@ def report(
     import limbeck as lk
 
     from ._measured import is_measured
+    from ._outside import place_outside, write_outside
     from ._report import make_report
 
     if out.exists() and not force:
         raise LimbeckError(f"{out} exists already. Choose another file, or pass --force.")
+    place_outside(out, "the page")
     for folder in releases:
-        lk.verify(folder)
-        if out.absolute().is_relative_to(folder.absolute()):
-            raise LimbeckError(
-                f"{folder} is a release and stays as it is. Write the page elsewhere."
-            )
+        _warn_unverified(folder)
     given = [lk.Release.load(folder) for folder in releases]
     paid = [path for path in scores or () if is_measured(path)]
     internal = [path for path in scores or () if path not in paid]
@@ -347,7 +405,7 @@ def report(
         measured=[lk.MeasuredScores.load(path) for path in paid],
         real=None if test is None else lk.read(test, given[0].schema),
     )
-    out.write_text(page, encoding="utf-8")
+    write_outside(out, page, "the page")
     console.print(f"Page: {out}", markup=False)
     if internal or test:
         console.print("[yellow]Internal: not covered by epsilon.[/]")
@@ -417,6 +475,9 @@ def reproduce(
 
 @app.command()
 def ledger(
+    action: Annotated[
+        str, typer.Argument(help="check: look for edited entries.", metavar="[check]")
+    ] = "",
     set_dataset: Annotated[
         str | None, typer.Option("--set", help="Change this data set's lifetime budget.")
     ] = None,
@@ -429,12 +490,22 @@ def ledger(
     filter_name: Annotated[
         str | None, typer.Option("--filter", help="With --set: gdp, rdp or sum; else it stays.")
     ] = None,
+    noted: Annotated[
+        str | None, typer.Option("--noted", help="With check: the digest of an earlier check.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was ever spent, per data set, and what remains."""
+    """Show what was ever spent, per data set, and what remains; `ledger check` finds edits."""
     import limbeck as lk
 
     book = lk.Ledger()
+    if action not in ("", "check"):
+        raise LimbeckError(f"Unknown `limbeck ledger {action}`. There is `limbeck ledger check`.")
+    if action == "check":
+        _check_ledger(book, noted, as_json)
+        return
+    if noted is not None:
+        raise LimbeckError("--noted goes with `limbeck ledger check`.")
     if set_dataset is not None:
         if epsilon is None or delta is None:
             raise LimbeckError("--set needs --epsilon and --delta: the new lifetime budget.")
@@ -519,9 +590,10 @@ def demo(
             )
             if (served.path / "contact-sheet.png").exists():
                 console.print(f"Picture: {served.path / 'contact-sheet.png'}", markup=False)
-            console.print()
+            console.print(f"Report: {served.page}\n", markup=False)
     console.print(
-        f"Next: limbeck verify {out / 'table'}, then `limbeck schema` on your own data.",
+        f"Next: limbeck verify {out / 'table'}, then `limbeck schema` on your own data.\n"
+        f"Open this first: {served.page}",
         markup=False,
     )
 
@@ -531,14 +603,26 @@ def main() -> NoReturn:
     from typer.main import get_command
 
     command = get_command(app)
+    _open_streams()
+    _show_warnings_as_lines()
     try:
         code = command.main(prog_name="limbeck", standalone_mode=False)
+        sys.stdout.flush()
     except LimbeckError as error:
         _fail(str(error))
     except KeyboardInterrupt:
         _fail(_INTERRUPTED, 130)
-    except BrokenPipeError:
-        os._exit(0)
+    except (BrokenPipeError, SystemExit) as end:
+        if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
+            raise
+        _mute(sys.__stdout__)  # whoever read has seen enough; typer makes an exit of it
+        sys.exit(0)
+    except ModuleNotFoundError as error:
+        if (error.name or "limbeck").startswith("limbeck"):
+            raise
+        _fail(
+            f"{error.name} is not installed here, and only `verify` does without: pip install limbeck."
+        )
     except OSError as error:
         _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
     except OverflowError:
@@ -558,6 +642,28 @@ def main() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _open_streams() -> None:
+    """Streams that were closed before the start lead nowhere; no other file may get their numbers."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _show_warnings_as_lines() -> None:
+    """limbeck's own warnings are for the data owner, without the place in the code."""
+    usual = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *where: Any, **also: Any) -> None:
+        if not issubclass(category, LimbeckWarning):
+            usual(message, category, *where, **also)
+            return
+        errors.print("limbeck: [yellow]warning:[/] ", end="")
+        errors.print(str(message), markup=False)
+
+    warnings.showwarning = show
+
+
 def _fail_usage(error: Any) -> NoReturn:
     """A command line that typer refuses: its words, and what came."""
     message = error.format_message().strip().rstrip(".")
@@ -574,6 +680,32 @@ def _fail(message: str, code: int = 2) -> NoReturn:
     errors.print("limbeck: [red]error:[/] ", end="")
     errors.print(message, markup=False)
     sys.exit(code)
+
+
+def _refusal(made: Any) -> str | None:
+    """Why the ledger would not admit a run of this plan; None if it would."""
+    from .privacy import Ledger, new_run
+
+    schema = made.schema
+    run = new_run(schema.dataset, made.method.name, made.charges, made.cost, made.budget.adjacency)
+    try:
+        Ledger().check(schema.dataset, schema.lifetime, run)
+    except LimbeckError as error:
+        return str(error)
+    return None
+
+
+def _check_ledger(book: Any, noted: str | None, as_json: bool) -> None:
+    seal = book.check_entries(noted)
+    if as_json:
+        _print_json({"entries": seal.entries, "digest": seal.digest})
+        return
+    console.print(f"[green]Whole[/]   {seal.entries} entries, none was edited")
+    console.print(f"[green]Digest[/]  {seal.digest}")
+    console.print(
+        "Note the digest elsewhere: with --noted a later check also finds entries that were removed "
+        "at the end, or all written anew."
+    )
 
 
 def _recipe(method: str | None, path: Path | None, settings: dict[str, Any], schema: Any) -> Any:
@@ -648,6 +780,14 @@ def _progress(
 
         yield line
         return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("  {task.description:<18}", markup=False),
         BarColumn(bar_width=24),
@@ -738,6 +878,33 @@ def _show_release(release: Any, out: Path) -> None:
         )
     for reason in release.certificate["not_releasable_because"]:
         console.print(f"[yellow]Not for release:[/] {escape(reason)}")
+
+
+def _show_verdict(verdict: Any, holds: str) -> None:
+    found, certificate = verdict.cost, verdict.certificate
+    guarantee, basis = certificate["guarantee"], certificate["accounting"]["basis"]
+    colour = "green" if verdict.verified else "yellow"
+    lines = {
+        "Files": holds,
+        "Epsilon": f"{found.epsilon:.6g} at delta {found.delta:g}, recomputed ({basis}); claimed "
+        f"{guarantee['epsilon']}",
+        "Cross-check": f"PLD {found.pld:.6g}, RDP {found.rdp:.6g}",
+        "Protects": f"{guarantee['unit_of_privacy']}; neighbours differ by {guarantee['neighbours']}",
+    }
+    for name, words in lines.items():
+        console.print(f"[{colour}]{name}[/]{' ' * (12 - len(name))}{escape(words)}")
+    for words in verdict.open:
+        console.print(f"[yellow]Not verified:[/] arithmetic holds; {escape(words)}")
+    for reason in certificate["not_releasable_because"]:
+        console.print(f"[yellow]Not for release:[/] {escape(reason)}")
+
+
+def _warn_unverified(release: Path) -> None:
+    """Refuse a release that does not add up; say of another what is left open."""
+    from ._verdict import verify as verify_release
+
+    for words in verify_release(release).open:
+        errors.print(f"{release}: arithmetic holds; {words}", markup=False)
 
 
 def _show_scores(found: Any) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +113,29 @@ def folder_bytes(folder: Path) -> dict[str, bytes]:
     """Every file of a folder by its relative name."""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in files}
+
+
+def ways_inside(release: Path, elsewhere: Path) -> list[Path]:
+    """Paths to files that would end up in a release, and do not look like it."""
+    (elsewhere / "folder").symlink_to(release)
+    (elsewhere / "file").symlink_to(release / "new")
+    (elsewhere / "deep").mkdir()
+    return [
+        elsewhere / "folder" / "new",
+        elsewhere / "file",
+        elsewhere / "deep" / ".." / "folder" / "new",
+        Path(os.path.relpath(release)) / "new",
+        release / ".." / release.name / "new",
+        release / "images" / "new",
+    ]
+
+
+@contextmanager
+def only_what_was_there(folder: Path) -> Iterator[None]:
+    """Nothing in the folder is added, changed or removed."""
+    before = folder_bytes(folder)
+    yield
+    assert folder_bytes(folder) == before
 
 
 def certificate(folder: Path) -> dict[str, object]:

@@ -24,6 +24,7 @@ from helpers import (
 
 import limbeck as lk
 from limbeck.methods import AbstractMethod
+from limbeck.privacy import Noise
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,7 @@ def release_in_law_mode(case: Case, rows: object, folder: Path) -> dict[str, byt
         case.method,
         lk.Budget(1.0, 1e-5),
         out=folder,
-        seed=5,
-        law=True,
+        noise=Noise.from_seed(5, law=True),
         ledger=lk.Ledger(folder.parent / f"{folder.name}.sqlite"),
     )
     return folder_bytes(folder)

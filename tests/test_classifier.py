@@ -10,6 +10,7 @@ import pytest
 
 import limbeck as lk
 from limbeck._classifier import PrivateClassifier, train_classifier
+from limbeck.privacy import Noise
 
 SCHEMA = lk.Schema(
     dataset="people",
@@ -45,7 +46,7 @@ def test_without_data_the_rows_do_not_matter(tmp_path: Path) -> None:
         book = lk.Ledger(tmp_path / f"{number}.sqlite")
         made = train_classifier(
             lk.read(frame, SCHEMA), lk.Budget(1.0, 1e-5), classifier=SMALL, ledger=book,
-            seed=0, law=True,
+            noise=Noise.from_seed(0, law=True),
         )  # fmt: skip
         weights.append(made.weights)
     np.testing.assert_array_equal(*weights)

@@ -6,6 +6,7 @@ And its counterpart: what rows contain never decides between success and error.
 from __future__ import annotations
 
 import errno
+import functools
 import gzip
 import hashlib
 import io
@@ -13,11 +14,12 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +31,7 @@ import pyarrow.parquet as pq
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 from PIL import Image as Picture
+from typer.main import get_command
 
 import limbeck as lk
 from limbeck import cli
@@ -371,9 +374,9 @@ DATA: list[Case] = [
     (
         "column twice",
         lambda d: d.table("age,town,age,ill\n"),
-        ("two columns named 'age'", "Rename"),
+        ("columns 1 and 3", "same name", "Rename"),
     ),
-    ("column twice, parquet", twice_in_parquet, ("two columns named 'age'", "Rename")),
+    ("column twice, parquet", twice_in_parquet, ("columns 1 and 4", "same name", "Rename")),
     ("endless header", lambda d: d.table("x" * 300_000 + CSV), ("people.csv", "column names")),
     ("binary csv", lambda d: d.table("\x00\x01\x1b[31m" * 90), ("people.csv", "no column 'age'")),
     (
@@ -777,8 +780,6 @@ def at_ledger(make: Callable[[Desk], Path], words: Builder = Desk.distill) -> Bu
 
 
 def other_database(desk: Desk) -> Path:
-    import sqlite3
-
     path = desk.folder.parent / "elsewhere" / "other.sqlite"
     path.parent.mkdir()
     with sqlite3.connect(path) as database:
@@ -869,6 +870,13 @@ PLACES: list[Case] = [
         "set by a filter",
         known_set("--epsilon", "2", "--delta", "0.1", "--filter", "x"),
         ("filter", '"x"', "gdp"),
+    ),
+    ("ledger of a verb", lambda d: ["ledger", "chek"], ("chek", "limbeck ledger check")),
+    ("noted for nothing", lambda d: ["ledger", "--noted", "0a"], ("--noted", "check")),
+    (
+        "noted wrongly",
+        lambda d: ["ledger", "check", "--noted", "0a"],
+        ("noted digest", "removed", "backup"),
     ),
     ("lifetime of nobody", lambda d: ["ledger", "--epsilon", "5"], ("--set",)),
 ]
@@ -1009,7 +1017,7 @@ COMMANDS: list[Case] = [
     (
         "draft of twice",
         lambda d: ["schema", str(d.file("a.csv", "a,a\n"))],
-        ("two columns named 'a'",),
+        ("columns 1 and 2", "same name"),
     ),
     (
         "plan of a draft",
@@ -1021,6 +1029,14 @@ COMMANDS: list[Case] = [
         lambda d: ["plan", "none.csv", *d.distill()[2:6]],
         ("No file", "none.csv"),
     ),
+    (
+        "scores of nothing",
+        lambda d: ["evaluate", "none", "--test", str(d.file("rows.csv", CSV))],
+        ("none",),
+    ),
+    ("another set from nothing", lambda d: ["redistil", "none", "--out", "a"], ("none",)),
+    ("a page about nothing", lambda d: ["report", "none"], ("none",)),
+    ("an unknown table", lambda d: ["reproduce", "a-table"], ("'a-table'",)),
 ]
 
 CASES = [*DATA, *SCHEMAS, *SETUP, *PLACES, *RELEASES, *COMMANDS]
@@ -1036,8 +1052,18 @@ def test_refused(desk: Desk, build: Builder, words: tuple[str, ...]) -> None:
             file.write(message)
 
 
-def test_enough_cases() -> None:
-    assert len({name for name, _, _ in CASES}) == len(CASES) >= 35
+def test_every_command_is_refused_something(desk: Desk) -> None:
+    """No command is without a bad use of it in the table, and no case is without words to find."""
+    assert len({name for name, _, _ in CASES}) == len(CASES)
+    assert [name for name, _, words in CASES if not any(words)] == []
+    tried = set()
+    for number, (_, build, _) in enumerate(CASES):
+        folder, ledger = desk.folder / f"{number}/desk", desk.folder / f"{number}/ledger.sqlite"
+        folder.mkdir(parents=True)
+        run = functools.partial(desk.run, LIMBECK_LEDGER=str(ledger))
+        own = replace(desk, folder=folder, ledger=ledger, run=run, environment={})
+        tried.add(build(own)[0])
+    assert set(get_command(cli.app).commands) - {"demo"} <= tried  # type: ignore[attr-defined]
 
 
 def test_no_command_shows_help(desk: Desk) -> None:
@@ -1060,7 +1086,7 @@ def test_out_of_memory(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*given: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("limbeck._io._tables.raw_columns", full)
+    monkeypatch.setattr("limbeck._io._csv.raw_columns", full)
     check_refused(desk, desk.distill(), ("Out of memory", "fewer features"))
 
 
@@ -1081,6 +1107,76 @@ def test_names_are_no_markup(desk: Desk) -> None:
     assert got.code == 0 and "out[a]" in got.out and "one [/bold] row" in got.out
     assert "[/red] people" in desk.run(["ledger"]).out
     assert "one [/bold] row" in desk.run(["verify", str(desk.folder / "out[a]")]).out
+
+
+def planning(words: list[str]) -> list[str]:
+    """The same as a plan, which writes nothing."""
+    at = words.index("--out")
+    return ["plan", *words[1:at], *words[at + 2 :]]
+
+
+def test_plan_says_that_distill_would_refuse(desk: Desk) -> None:
+    words = planning(overspend(desk))
+    told, facts = (desk.run([*words, *more]) for more in ((), ("--json",)))
+    assert (told.code, facts.code) == (0, 0), told.err + facts.err
+    why = json.loads(facts.out)["refused_because"]
+    assert "Budget spent" in why and f"`distill` would refuse this run: {why}" in told.out
+
+
+def test_a_plan_within_the_budget_is_not_refused(desk: Desk) -> None:
+    words = planning(desk.distill())
+    assert "refuse" not in desk.run(words).out
+    assert json.loads(desk.run([*words, "--json"]).out)["refused_because"] is None
+
+
+def test_a_large_delta_is_warned_of(desk: Desk) -> None:
+    words = planning(desk.distill("--delta", "6e-4"))
+    done = command(desk, words)
+    out, err = done.communicate(timeout=240)
+    assert done.returncode == 0 and "Together" in out
+    assert err.startswith("limbeck: warning: delta 0.0006 is large") and err.count("\n") == 1
+
+
+def test_the_ledger_is_checked(desk: Desk) -> None:
+    spend(desk)
+    whole = desk.run(["ledger", "check"])
+    assert whole.code == 0 and "none was edited" in whole.out
+    seal = json.loads(desk.run(["ledger", "check", "--json"]).out)
+    assert seal["digest"] in whole.out
+    assert desk.run(["ledger", "check", "--noted", seal["digest"]]).code == 0
+    with sqlite3.connect(desk.ledger) as database:
+        database.execute("DROP TRIGGER entries_stay")
+        database.execute(
+            "UPDATE entries SET content = replace(content, 'dp-', 'dq-') WHERE number = 2"
+        )
+    check_refused(desk, ["ledger", "check"], ("was edited", "entry 2", "'people'", "backup"))
+
+
+@pytest.mark.parametrize("words", [["--help"], ["ledger"], ["ledger", "--json"]], ids=" ".join)
+@pytest.mark.parametrize("stdout", ["closed", "read by nobody"])
+def test_nobody_listens(desk: Desk, words: list[str], stdout: str) -> None:
+    spend(desk)
+    given, wanted = os.pipe()
+    os.close(given)
+    shell = ["sh", "-c", 'exec "$@" >&-' if stdout == "closed" else 'exec "$@"', "sh"]
+    done = subprocess.run(
+        [*shell, sys.executable, "-c", "from limbeck.cli import main; main()", *words],
+        env=os.environ | {"LIMBECK_LEDGER": str(desk.ledger)},
+        stdout=wanted,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(wanted)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_paid_run_goes_on_when_nobody_listens(desk: Desk) -> None:
+    child = command(desk, desk.distill())
+    assert child.stdout is not None and child.stderr is not None
+    child.stdout.close()
+    assert (child.wait(timeout=240), child.stderr.read()) == (0, "")
+    child.stderr.close()
+    assert desk.run(["verify", str(desk.out)]).code == 0
 
 
 # ---- interruption, full disks -------------------------------------------------------------------
@@ -1115,7 +1211,13 @@ def test_interrupted_then_resumed(desk: Desk) -> None:
     assert "same command resumes" in err
     assert contents(desk.folder) == before
     first = desk.accounts()
-    assert [run["state"] for run in first[0]["runs"]] == ["running"]
+    assert [run["state"] for run in first[0]["runs"]] == ["interrupted, resumable"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("limbeck._paid.version", lambda name: "99.1")
+        refused = desk.run(words)
+        assert refused.code == 2 and refused.err.count("\n") == 1, refused.err
+        for word in ("limbeck 99.1", "--pay-again", "plan "):
+            assert word in refused.err
     # Settings are part of a job's identity, so the rest of the very same run is made short.
     resume_short(desk, words)
     last = desk.accounts()

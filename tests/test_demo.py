@@ -35,6 +35,9 @@ def test_demo_leaves_two_complete_releases(
         assert words in told
     for name in ("images", "table"):
         assert lk.verify(tmp_path / "demo" / name).epsilon == pytest.approx(1.0)
+    assert told.split()[-1] == str(tmp_path / "demo" / "report.html")  # named last
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert "data:image/png" in page and "May be published" in page
     assert lk.Ledger().accounts() == []
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,7 @@ def test_a_resumed_run_draws_the_same_noise(
     rows, seen = table_rows(100), []
     save = _private.Job.save
 
-    def die(job: object, name: str, answer: np.ndarray) -> None:
+    def die(job: object, name: str, answer: np.ndarray, **_: object) -> None:
         seen.append(answer.copy())
         raise Killed
 
@@ -108,7 +109,78 @@ def test_changed_rows_start_anew_and_pay_anew(
     assert (job / "secret").read_bytes() != secret
     lk.distill(lk.read(changed, schema), METHOD, BUDGET, ledger=ledger)
     [account] = ledger.accounts()
-    assert [r.status for r in account.runs] == ["running", "done"]
+    assert [r.status for r in account.runs] == ["abandoned", "done"]
+
+
+def _begun(ledger: lk.Ledger, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, bytes]:
+    """A run that was killed after it had been answered: its job's folder and secret."""
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        _kill_at(patched, "post-processing")
+        lk.distill(lk.read(table_rows(100), table_schema()), METHOD, BUDGET, ledger=ledger)
+    [job] = list(ledger.jobs.iterdir())
+    return job, (job / "secret").read_bytes()
+
+
+def _louder(*told: object, **also: object) -> lk.Plan:
+    planned = lk.plan(*told, **also)  # type: ignore[arg-type]
+    raised = [replace(c, noise_multiplier=2 * c.noise_multiplier) for c in planned.charges]
+    return replace(planned, charges=tuple(raised))
+
+
+@pytest.mark.parametrize("changed", ["plan", "version", "both kept by an older version"])
+def test_a_resumed_run_never_mixes_two_plans(
+    changed: str, ledger: lk.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, secret = _begun(ledger, monkeypatch)
+    data = lk.read(table_rows(100), table_schema())
+    if changed == "plan":
+        monkeypatch.setattr("limbeck._distill.plan", _louder)
+    elif changed == "version":
+        monkeypatch.setattr("limbeck._paid.version", lambda name: "99.1")
+    else:
+        (job / "plan").unlink()
+    with pytest.raises(lk.LimbeckError, match="unfinished run.*--pay-again") as refused:
+        lk.distill(data, METHOD, BUDGET, ledger=ledger)
+    told = str(refused.value)
+    assert told.count("mean embedding") == (1 if changed.startswith("both") else 2)
+    assert (told.count("limbeck 99.1"), told.count("plan ")) == (changed == "version", 2)
+    assert data._rows is None and (job / "secret").read_bytes() == secret  # nothing was touched
+    [account] = ledger.accounts()
+    assert [r.status for r in account.runs] == ["interrupted, resumable"]
+    lk.distill(data, METHOD, BUDGET, ledger=ledger, pay_again=True)
+    [account] = ledger.accounts()
+    assert [r.status for r in account.runs] == ["abandoned", "done"]
+    assert list(ledger.jobs.iterdir()) == []
+
+
+def test_paying_again_erases_the_old_secret_and_draws_anew(
+    ledger: lk.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, secret = _begun(ledger, monkeypatch)
+    [kept] = [np.load(p) for p in job.glob("mean-embedding*.npy")]
+    data = lk.read(table_rows(100), table_schema())
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        _kill_at(patched, "post-processing")
+        lk.distill(data, METHOD, BUDGET, ledger=ledger, pay_again=True)
+    assert (job / "secret").read_bytes() != secret
+    [anew] = [np.load(p) for p in job.glob("mean-embedding*.npy")]
+    assert not np.array_equal(anew, kept)
+    statuses = [r.status for r in ledger.accounts()[0].runs]
+    assert statuses == ["abandoned", "interrupted, resumable"]
+
+
+def test_paying_again_without_the_budget_keeps_the_unfinished_run(
+    ledger: lk.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = table_schema(lifetime=lk.Lifetime(epsilon=1.0, delta=1e-5))
+    data = lk.read(table_rows(100), schema)
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        _kill_at(patched, "post-processing")
+        lk.distill(data, METHOD, BUDGET, ledger=ledger)
+    with pytest.raises(lk.BudgetExceeded):
+        lk.distill(data, METHOD, BUDGET, ledger=ledger, pay_again=True)
+    lk.distill(data, METHOD, BUDGET, ledger=ledger)
+    assert [r.status for r in ledger.accounts()[0].runs] == ["done"]
 
 
 def test_an_overdraft_is_refused_before_a_row_is_read(ledger: lk.Ledger) -> None:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import TINY, image_rows, image_schema, table_rows, table_schema
+from helpers import (
+    TINY,
+    image_rows,
+    image_schema,
+    only_what_was_there,
+    table_rows,
+    table_schema,
+    ways_inside,
+)
 
 import limbeck as lk
 from limbeck import cli
@@ -110,6 +118,12 @@ def test_what_is_refused(folders, monkeypatch, capsys, tmp_path) -> None:
     assert "declared values of 'ill'" in says(folders["table"], "--test", tmp_path / "green.csv")
     inside = folders["table"] / "scores.json"
     assert "is a release" in says(folders["table"], "--test", test, "--out", inside)
+    with only_what_was_there(folders["table"]):
+        for way in ways_inside(folders["table"], tmp_path):
+            assert "is a release" in says(folders["table"], "--test", test, "--out", way)
+            paid = ("--releasable", "1", "--out", way)
+            assert "is a release" in says(folders["table"], "--test", test, *paid)
+    assert lk.Ledger().accounts() == []
     assert "seeds > 0" in says(folders["table"], "--test", test, "--seeds", "0")
 
 

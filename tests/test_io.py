@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -80,13 +81,13 @@ def test_mixed_pandas_columns_become_texts() -> None:
     frame = table_rows(4).astype(object)
     frame.loc[0, "town"] = 17
     frame.loc[1, "age"] = "forty"
-    frame.loc[2, "town"] = [1, 2]
+    frame.at[2, "town"] = [1, 2]
     cells, _ = _rows(frame, schema)
     assert cells[0, 2] == 3 and np.isnan(cells[1, 0])
 
 
 def test_a_csv_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limbeck._io._tables.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("limbeck._io._csv.BLOCK_BYTES", 1 << 12)
     frame = table_rows(3000)
     frame.to_csv(tmp_path / "t.csv", index=False)
     assert _same(_rows(tmp_path / "t.csv", table_schema()), _rows(frame, table_schema()))
@@ -183,8 +184,8 @@ def test_an_open_quote_harms_no_other_line(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How one record is written never changes how another is read: that would be sensitivity n."""
-    monkeypatch.setattr("limbeck._io._tables.BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr("limbeck._io._tables.LINE_BYTES", 1 << 10)
+    monkeypatch.setattr("limbeck._io._csv.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("limbeck._io._csv.LINE_BYTES", 1 << 10)
     frame, schema = table_rows(300), table_schema()
     frame["town"] = np.where(
         frame["town"] == "north", '"north"', frame["town"]
@@ -222,8 +223,8 @@ def test_one_line_is_one_record_whatever_it_holds(tmp_path: Path) -> None:
 def test_a_line_too_long_vanishes_wherever_it_stands(
     position: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("limbeck._io._tables.BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr("limbeck._io._tables.LINE_BYTES", 1 << 10)
+    monkeypatch.setattr("limbeck._io._csv.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("limbeck._io._csv.LINE_BYTES", 1 << 10)
     schema = lk.Schema(dataset="d", rows=9, columns=(lk.Category(name="c", values=("a", "b")),))
     for length in (1025, 1500, 9000):
         lines = ["a"] * 100
@@ -238,3 +239,91 @@ def test_one_cell_never_changes_how_others_are_read() -> None:
     for strange in ("x", 2**70, "\ud800", None, [1], b"1", 0.5):
         cells = _rows(pd.DataFrame({"c": [1.0, 0.0, strange]}, dtype=object), schema)[0]
         assert cells[:2, 0].tolist() == [1, 0], strange
+
+
+# ---- what a file's structure may tell -----------------------------------------------------------
+
+
+RECORDS = [
+    "39,Ulm,13.5,1984-03-07\n50,Trier,2,1990-01-01\n", "39;Ulm;13,5;07.03.1984\n", "Ulm,,Bob\n", "NA,Ulm,Bob\n",
+    "Ulm,true,Bob\n", "1.234,Ulm\n", "Ulm,12:30\n", "Ulm,12 %\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", RECORDS)
+def test_a_first_record_is_not_taken_for_names(text: str, tmp_path: Path) -> None:
+    """The first person's values stood in the draft, then in schema, certificate and card."""
+    (tmp_path / "t.csv").write_text(text)
+    frame = pd.DataFrame([[0] * 4], columns=RECORDS[0].split("\n")[0].split(","))
+    frame.to_parquet(tmp_path / "t.parquet")
+    for source in (tmp_path / "t.csv", tmp_path / "t.parquet", frame):
+        for attempt in (lk.draft_schema, lambda s: lk.read(s, table_schema())):
+            with pytest.raises(lk.DataError, match="look like values.*--names-are-right") as told:
+                attempt(source)
+            assert not any(cell in str(told.value) for cell in ("39", "Ulm", "Bob", "1984", "13"))
+
+
+def test_no_name_is_printed_that_may_be_a_value(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("Ulm,Bob\nTrier,Eve\n")
+    with pytest.raises(lk.DataError, match="None of its 2 column names is known") as told:
+        lk.read(tmp_path / "t.csv", table_schema())
+    assert "Bob" not in str(told.value)
+    (tmp_path / "t.csv").write_text("Ulm,Bob,Ulm\n")
+    with pytest.raises(lk.DataError, match="columns 1 and 3 have the same name") as told:
+        lk.draft_schema(tmp_path / "t.csv")
+    assert "Ulm" not in str(told.value)
+
+
+def test_names_that_look_like_values_can_be_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("2019,2020\n1,2\n")
+    draft = lk.draft_schema(tmp_path / "t.csv", names_are_right=True)
+    filled = draft.replace('dataset = "?"', 'dataset = "d"').replace('min = "?"', "min = 0")
+    filled = filled.replace('max = "?"', "max = 4").replace("confirmed = false", "confirmed = true")
+    schema = lk.Schema.parse(filled)
+    assert schema.names_are_right and lk.Schema.parse(schema.toml()) == schema
+    assert _rows(tmp_path / "t.csv", schema)[0].tolist() == [[0.25, 0.5]]
+
+
+def test_encodings(tmp_path: Path) -> None:
+    text = "Größe,Ort\n" + "170,Köln\n" * 3
+    (tmp_path / "t.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(lk.DataError, match='no text in utf-8.*encoding = "cp1252".*--encoding'):
+        lk.draft_schema(tmp_path / "t.csv")
+    assert 'encoding = "cp1252"' in lk.draft_schema(tmp_path / "t.csv", encoding="cp1252")
+    columns = (
+        lk.Numeric(name="Größe", min=0, max=340),
+        lk.Category(name="Ort", values=("Ulm", "Köln")),
+    )
+    schema = lk.Schema(dataset="d", columns=columns, encoding="latin-1")
+    assert lk.Schema.parse(schema.toml()) == schema
+    assert _rows(tmp_path / "t.csv", schema)[0].tolist() == [[0.5, 1.0]] * 3
+    (tmp_path / "t.csv").write_bytes(text.replace("Größe", "size").encode("latin-1"))
+    draft = lk.draft_schema(tmp_path / "t.csv")
+    assert 'encoding = "?"' in draft
+    (tmp_path / "t.csv").write_bytes(text.encode("utf-16"))
+    with pytest.raises(lk.DataError, match="UTF-16"):
+        lk.draft_schema(tmp_path / "t.csv")
+    for bad in ("utf-16", "shift_jis", "nonsense", "cp037", "base64", 7):
+        with pytest.raises(lk.SchemaError, match="one byte per character"):
+            lk.Schema(dataset="d", columns=columns, encoding=bad)  # type: ignore[arg-type]
+
+
+def test_a_draft_says_that_times_of_day_are_dropped(tmp_path: Path) -> None:
+    for cell, told in (("2010-02-03 04:05:00", True), ("2010-02-03 00:00:00", False)):
+        (tmp_path / "t.csv").write_text(f"seen\n{cell}\n")
+        for source in (tmp_path / "t.csv", pd.DataFrame({"seen": [pd.Timestamp(cell)]})):
+            draft = lk.draft_schema(source)
+            assert 'kind = "date"' in draft and ("drops the time of day" in draft) == told
+            assert "04" not in draft
+
+
+def test_a_reader_left_early_ends_its_thread(tmp_path: Path) -> None:
+    """A stream of Arrow's read on behind a draft, and brought the program down at its end."""
+    (tmp_path / "t.csv").write_text("a\n" + "1\n" * 9)
+    lk.draft_schema(tmp_path / "t.csv")
+    before = threading.active_count()
+    schema = lk.Schema(dataset="d", columns=(lk.Numeric(name="a", min=0, max=9),))
+    chunks = lk.read(tmp_path / "t.csv", schema)._source.chunks(schema)
+    next(iter(chunks))
+    chunks.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before

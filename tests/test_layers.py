@@ -10,15 +10,19 @@ import pytest
 ROOT = Path(__file__).parent.parent / "limbeck"
 
 ORDER = [
-    {"_check", "_memory"},
-    {"_columns"},
+    {"_check", "_memory", "_lazy", "_version"},
+    {"_seal"},
+    {"_columns", "_outside"},
     {"_schema"},
     {"_data"},
+    {"_bare"},
     {"nets", "_io", "privacy"},
-    {"features"},
+    {"features", "_second_opinion"},
+    {"_verify"},
     {"methods", "datasets", "scores"},
     {"_plan", "_recipe"},
-    {"_certificate", "_card", "_charts"},
+    {"_asked"},
+    {"_certificate", "_verdict", "_card", "_charts"},
     {"_paid"},
     {"_release", "_classifier"},
     {"_distill", "_evaluate", "_learner"},

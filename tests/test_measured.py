@@ -15,6 +15,7 @@ from helpers import TINY, image_rows, image_schema
 import limbeck as lk
 from limbeck import cli
 from limbeck._measured import figures_of
+from limbeck.privacy import Noise
 
 BUDGET = lk.Budget(0.5, 1e-5)
 
@@ -75,7 +76,9 @@ def test_counts_are_close_and_charged(released: lk.Release, tmp_path: Path) -> N
     (account,) = book.accounts()
     assert account.dataset == "people" and account.spent == pytest.approx(0.5, rel=1e-6)
     assert [r.method for r in account.runs] == ["measured-scores"]
-    assert not list((tmp_path / "jobs").glob("*")) if (tmp_path / "jobs").exists() else True
+    assert [f.name for f in tmp_path.rglob("*") if f.is_file()] == [
+        "ledger.sqlite"
+    ]  # no job is left
 
 
 def test_without_data_the_rows_do_not_matter(
@@ -89,7 +92,9 @@ def test_without_data_the_rows_do_not_matter(
         for number, side in enumerate(pair):
             book = lk.Ledger(tmp_path / f"{release.schema.dataset}{number}" / "ledger.sqlite")
             test = lk.read(side, release.schema)
-            found = lk.measure_scores(release, test, BUDGET, ledger=book, seed=0, law=True)
+            found = lk.measure_scores(
+                release, test, BUDGET, ledger=book, noise=Noise.from_seed(0, law=True)
+            )
             assert "law mode" in " ".join(found.certificate["not_releasable_because"])
             files.append(found.save(tmp_path / f"{number}.json").read_bytes())
         assert files[0] == files[1]

@@ -87,7 +87,9 @@ def test_verify_recomputes_epsilon(table: Path, images: Path) -> None:
     for folder in (table, images):
         found = lk.verify(folder)
         assert found.epsilon == pytest.approx(1.0) and found.delta == 1e-5
-        assert found.pld == pytest.approx(1.0, rel=1e-3) and 1.0 < found.rdp < 1.25
+        assert found.verified and found.open == ()
+        price = found.cost
+        assert price.pld == pytest.approx(1.0, rel=1e-3) and 1.0 < price.rdp < 1.25
 
 
 def _less_noise(certificate: dict) -> None:
@@ -262,7 +264,7 @@ def test_estimated_releases_verify_and_their_thresholds_cannot_be_dropped(tmp_pa
     for adjacency in ("add-remove", "replace-one"):
         out, budget = tmp_path / adjacency, lk.Budget(1.0, 1e-5, adjacency)
         lk.distill(lk.read(table_rows(150), schema), METHOD, budget, out=out)
-        assert lk.verify(out).threshold == pytest.approx(0.025 * 1e-5)
+        assert lk.verify(out).cost.threshold == pytest.approx(0.025 * 1e-5)
 
     def drop(certificate: dict) -> None:
         for charge in certificate["charges"]:

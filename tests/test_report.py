@@ -16,7 +16,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import TINY, image_rows, image_schema, table_rows, table_schema
+from helpers import (
+    TINY,
+    image_rows,
+    image_schema,
+    only_what_was_there,
+    table_rows,
+    table_schema,
+    ways_inside,
+)
 from PIL import Image
 
 import limbeck as lk
@@ -164,6 +172,14 @@ def test_what_is_refused(place, tmp_path, monkeypatch, capsys) -> None:
     )
     assert "No file or folder" in says(place / "table", "--test", tmp_path / "none.csv")
     assert "stays as it is" in says(place / "table", "--out", place / "table" / "r.html")
+    with only_what_was_there(place / "table"):
+        for way in ways_inside(place / "table", tmp_path):
+            assert "stays as it is" in says(place / "table", "--out", way)
+        # And into a release that the page is not about.
+        assert "stays as it is" in says(place / "images", "--out", place / "table" / "r.html")
+        (tmp_path / "hard.html").hardlink_to(place / "table" / "README.md")
+        forced = ("--out", tmp_path / "hard.html", "--force")
+        assert run("report", place / "table", *forced, monkeypatch=monkeypatch) == 0
     (tmp_path / "there.html").write_text("mine")
     assert "exists already" in says(place / "table", "--out", tmp_path / "there.html")
     copy = shutil.copytree(place / "table", tmp_path / "copy")

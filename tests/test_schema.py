@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import limbeck as lk
 from limbeck._columns import Values
+from limbeck._schema import dataset_name
 
 
 def test_a_schema_survives_its_file(tmp_path: object) -> None:
@@ -141,3 +142,31 @@ def test_the_values_of_a_label_are_declared() -> None:
     label = lk.Category(name="y", label=True, most=3)
     with pytest.raises(lk.SchemaError, match="'y'.*must be declared"):
         lk.Schema(dataset="d", columns=(lk.Numeric(name="x", min=0, max=1), label))
+
+
+@pytest.mark.parametrize(
+    "written", ["people", "PEOPLE ", "\tPeople", "ｐｅｏｐｌｅ", "people\u00a0"]
+)  # fmt: skip
+def test_one_data_set_has_one_name(written: str) -> None:
+    """Under two spellings the ledger would have granted the lifetime budget twice."""
+    columns = (lk.Numeric(name="x", min=0, max=1),)
+    schema = lk.Schema(dataset=written, columns=columns)
+    assert schema.dataset == "people"
+    assert schema.digest == lk.Schema(dataset="people", columns=columns).digest
+    assert lk.Schema.parse(schema.toml()).dataset == "people"
+
+
+@given(st.text(max_size=8))
+def test_names_of_data_sets_are_settled_at_once(written: str) -> None:
+    name = dataset_name(written)
+    assert dataset_name(name) == name == dataset_name(f"  {written} ")
+    assert dataset_name(written.upper().lower().casefold()) == dataset_name(written.upper())
+
+
+def test_an_ignored_column_need_not_be_filled_in() -> None:
+    schema = lk.Schema.parse(
+        'dataset = "d"\nrows = 9\nconfirmed = true\nignore = ["note"]\n'
+        '[[column]]\nname = "note"\nkind = "category"\nvalues = "?"\n'
+        '[[column]]\nname = "x"\nkind = "float"\nmin = 0\nmax = 1\n'
+    )
+    assert [c.name for c in schema.columns] == ["x"] and schema.ignore == ("note",)

@@ -66,7 +66,8 @@ def test_without_data_the_rows_do_not_matter(way, tmp_path: Path) -> None:
     for number, side in enumerate((rows(), unlike())):
         book = lk.Ledger(tmp_path / f"book{number}" / "ledger.sqlite")
         out = tmp_path / f"out{number}"
-        lk.tune(lk.read(side, schema()), way, BUDGET, out=out, ledger=book, seed=3, law=True)
+        zero = Noise.from_seed(3, law=True)
+        lk.tune(lk.read(side, schema()), way, BUDGET, out=out, ledger=book, noise=zero)
         folders.append(folder_bytes(out))
     assert folders[0] == folders[1]
 
@@ -110,6 +111,42 @@ def test_random_stopping_costs_less_than_trying_all() -> None:
     assert peer.get_epsilon(1e-5 - price.slack) == pytest.approx(price.epsilon, rel=1e-9)
 
 
+def test_progress_does_not_tell_the_number_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The price holds for the winner alone, whatever the number of runs: so none may show."""
+    drawn, told = iter([1, 4]), []
+    monkeypatch.setattr("limbeck._tune.draw_runs", lambda coins, mean: next(drawn))
+    for seed in (1, 2):
+        seen: list[tuple[str, float]] = []
+        lk.tune(
+            lk.read(rows(), schema()), NOT_FREE, BUDGET, seed=seed,
+            progress=lambda phase, done, seen=seen: seen.append((phase, done)),
+        )  # fmt: skip
+        told.append(seen)
+    assert told[0] == told[1] and told[0][-1] == ("candidates", 1.0)
+
+
+def test_a_resumed_choice_never_mixes_the_plans_of_its_candidates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is booked is one charge for all; what its parts would ask counts, too."""
+    book, data = lk.Ledger(tmp_path / "ledger.sqlite"), lk.read(rows(), schema())
+
+    def die(*told: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("limbeck._tune._tried", die)
+        lk.tune(data, NOT_FREE, BUDGET, ledger=book)
+    with monkeypatch.context() as patched, pytest.raises(lk.LimbeckError, match="two plans"):
+        patched.setattr(
+            "limbeck._plan.choice_charge",
+            lambda n: Charge(name="choice", sensitivity=1.5, coordinates=n),
+        )
+        lk.tune(data, NOT_FREE, BUDGET, ledger=book)
+    lk.tune(data, NOT_FREE, BUDGET, ledger=book)
+    assert [r.status for r in book.accounts()[0].runs] == ["done"]
+
+
 def test_the_number_of_runs_has_its_mean() -> None:
     noise = Noise.from_seed(0)
     drawn = [draw_runs(noise.stream(f"{i}"), 3.0) for i in range(4000)]
@@ -147,11 +184,11 @@ def test_what_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
     assert "chosen among 2 candidates by one set of measurements" in capsys.readouterr().out
     changed = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert lk.verify(tmp_path / "out").epsilon <= 1 + 1e-9
-    from limbeck._certificate import check_consistency
+    from limbeck._asked import check_questions
 
     changed["method"]["chosen_among"] = None
     with pytest.raises(lk.ReleaseError, match="choice"):
-        check_consistency(changed, lk.Schema.load(tmp_path / "out" / "schema.toml"))
+        check_questions(changed, lk.Schema.load(tmp_path / "out" / "schema.toml"), lk.Marginals)
 
 
 def test_sampled_gradients_may_be_tuned() -> None:

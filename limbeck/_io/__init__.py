@@ -9,6 +9,7 @@ import numpy as np
 from .._check import DataError
 from .._data import Dataset, Source
 from .._schema import Schema
+from ._csv import CsvSource
 from ._draft import draft_schema as draft_schema
 from ._images import (
     ArraySource,
@@ -19,7 +20,7 @@ from ._images import (
 from ._images import (
     decode_picture as decode_picture,
 )
-from ._tables import CsvSource, FrameSource, ParquetSource
+from ._tables import FrameSource, ParquetSource
 from ._write import png_strip as png_strip
 from ._write import save_images as save_images
 from ._write import save_table as save_table
@@ -42,21 +43,27 @@ def read(source: object, schema: Schema) -> Dataset:
     >>> lk.read(pd.DataFrame({"age": [31, 45, 62]}), schema)
     Dataset('ages', columns=1)
     """
-    return Dataset(schema, open_source(source))
+    return Dataset(schema, open_source(source, schema.encoding))
 
 
-def open_source(source: object) -> Source:
+def open_source(source: object, encoding: str = "utf-8") -> Source:
     """The reader that fits a path or an object."""
     if isinstance(source, str | Path):
-        return _open_path(Path(source))
+        return _open_path(Path(source), encoding)
     if isinstance(source, tuple):
         if len(source) != 2:
             raise DataError(f"Expected a pair (images, labels), got a tuple of {len(source)}.")
-        return ArraySource(np.asarray(source[0]), source[1])
+        try:
+            images = np.asarray(source[0])
+        except ValueError:
+            raise DataError(
+                "The images are not all of one shape. Bring them to one size."
+            ) from None
+        return ArraySource(images, source[1])
     return FrameSource(source)
 
 
-def _open_path(path: Path) -> Source:
+def _open_path(path: Path, encoding: str) -> Source:
     if not path.exists():
         raise DataError(f"No file or folder at {path}.")
     if path.is_dir():
@@ -69,7 +76,7 @@ def _open_path(path: Path) -> Source:
     if "idx3" in name or name.endswith("ubyte"):
         return read_idx(path)
     if name.endswith((".csv", ".tsv", ".txt")):
-        return CsvSource(path)
+        return CsvSource(path, encoding)
     raise DataError(
         f"{path}: unknown kind of file. Known are .csv (also .csv.gz), .parquet, .npz, idx files, "
         "a folder of Parquet files, and a folder with one folder of images per class."

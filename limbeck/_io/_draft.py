@@ -7,14 +7,18 @@ to confirm, which is why a draft stays `confirmed = false`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
 from .._check import DataError
 from .._columns import Category, Image, Values
-from .._schema import UNFILLED, Schema, toml_value
-from . import _images, _tables
+from .._schema import UNFILLED, Schema, check_encoding, toml_value
+from . import _csv, _images, _tables
+from ._cells import family
+from ._names import check_names
 
 _HEAD = """\
 # A draft. Fill in every "{unfilled}" from what you know about the data (documentation, the
@@ -24,8 +28,8 @@ dataset = "{unfilled}"   # a name for these people's data: the ledger books all 
 rows = "measure"   # better: a public, approximate number such as 10000
 unit = "one row"   # what one row stands for, such as "one patient"
 confirmed = false
-ignore = []   # columns to leave out, such as ["id"]
-
+ignore = {ignore}   # columns to leave out, such as ["id"]; they need not be filled in
+{facts}
 [lifetime]   # what may ever be spent on this data set, over all runs
 epsilon = 10.0
 delta = 1e-4
@@ -40,28 +44,62 @@ _FIELDS = {
 }
 
 
-def draft_schema(source: object) -> str:
-    """A schema file to edit, for any source that `limbeck.read` takes."""
+def draft_schema(source: object, *, names_are_right: bool = False, encoding: str = "utf-8") -> str:
+    """A schema file to edit, for any source that `limbeck.read` takes.
+
+    Args:
+        source: Whatever `limbeck.read` takes.
+        names_are_right: Take column names that look like values (numbers, dates) for names. Else
+            they are refused: a file without a line of column names has its first record there.
+        encoding: How the texts of a CSV file are written, where that is not UTF-8.
+    """
     from . import open_source
 
-    opened = open_source(source)
-    head = _HEAD.format(unfilled=UNFILLED)
+    check_encoding(encoding)
+    opened = open_source(source, encoding)
     if isinstance(opened, _images.ArraySource | _images.ImageFolderSource):
-        return head + _draft_images(opened)
-    names = _column_names(opened)
+        return _head([], {}) + _draft_images(opened)
+    names, nested = _column_names(opened)
+    check_names([*names, *nested], _where(source), names_are_right=names_are_right)
     probe = Schema(dataset="draft", columns=tuple(Category(name=n, most=1) for n in names))
     first = next(iter(islice(opened.chunks(probe), 1)), None)
-    parts = []
-    for name in names:
-        raw = None if first is None else first[name]
-        kind = _guess(raw) if isinstance(raw, Values) else "category"
-        fields = _FIELDS[kind].format(u=UNFILLED)
-        parts.append(
-            f"\n[[column]]\nname = {toml_value(name)}\n"
-            f'kind = "{kind}"   # integer, float, category, boolean, date or label\n'
-            f"{fields}missing = false\n"
-        )
-    return head + "".join(parts) + _LABEL_HINT
+    raws = {} if first is None else {n: raw for n, raw in first.items() if isinstance(raw, Values)}
+    facts: dict[str, object] = {"names_are_right": True} if names_are_right else {}
+    if encoding != "utf-8":
+        facts["encoding"] = encoding
+    elif any("\ufffd" in text for raw in raws.values() for text in raw.distinct):
+        facts["encoding"] = UNFILLED
+    return _head(nested, facts) + "".join(_draft(n, raws.get(n)) for n in names) + _LABEL_HINT
+
+
+def _head(ignore: list[str], facts: Mapping[str, object]) -> str:
+    hints = {
+        "names_are_right": "column names that look like values are names, and no one's values",
+        "encoding": 'how texts are written, such as "cp1252", "latin-1" or "utf-8"',
+    }
+    lines = "".join(f"{k} = {toml_value(v)}   # {hints[k]}\n" for k, v in facts.items())
+    return _HEAD.format(unfilled=UNFILLED, ignore=toml_value(ignore), facts=lines)
+
+
+def _where(source: object) -> str:
+    return str(source) if isinstance(source, str | Path) else "the frame"
+
+
+def _draft(name: str, raw: Values | None) -> str:
+    kind = "category" if raw is None else _guess(raw)
+    hint = "integer, float, category, boolean, date or label"
+    if kind == "date" and raw is not None and any(map(_has_time, raw.distinct)):
+        hint = "CAREFUL: these are moments. A date keeps the day (in UTC) and drops the time of day"
+    return (
+        f'\n[[column]]\nname = {toml_value(name)}\nkind = "{kind}"   # {hint}\n'
+        f"{_FIELDS[kind].format(u=UNFILLED)}missing = false\n"
+    )
+
+
+def _has_time(text: str) -> bool:
+    """Whether a moment is not the beginning of a day."""
+    time = re.match(r"\s*\d{4}-\d\d-\d\d[T ](\d.*)", text)
+    return time is not None and bool(re.search("[1-9]", re.split(r"[Z+-]", time[1])[0]))
 
 
 _LABEL_HINT = """
@@ -69,13 +107,13 @@ _LABEL_HINT = """
 """
 
 
-def _column_names(source: object) -> list[str]:
-    if isinstance(source, _tables.CsvSource):
-        return source.names
-    if isinstance(source, _tables.ParquetSource):
-        return list(source._dataset.schema.names)
-    if isinstance(source, _tables.FrameSource):
-        return list(source._table.column_names)
+def _column_names(source: object) -> tuple[list[str], list[str]]:
+    """Names of the columns that can be read, and of those whose cells are lists or the like."""
+    if isinstance(source, _csv.CsvSource):
+        return source.names, []
+    if isinstance(source, _tables.ParquetSource | _tables.FrameSource):
+        nested = [f.name for f in source.schema if family(f.type) == "nested"]
+        return [n for n in source.schema.names if n not in nested], nested
     raise DataError(f"Cannot draft a schema for {type(source).__name__}.")
 
 

@@ -7,17 +7,17 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from PIL import Image as Picture
-from PIL import UnidentifiedImageError
 
 from .._check import DataError
 from .._columns import Image, Raw, Scalar, Values, canonical
 from .._schema import Schema
+from ._cells import cell_text, object_texts, values
 
 CHUNK = 4096
 ENDINGS = {".png", ".jpg", ".jpeg"}
@@ -28,9 +28,10 @@ class ArraySource:
     """Images (rows, height, width[, channels]) and labels (rows,), in memory."""
 
     def __init__(
-        self, images: np.ndarray, labels: np.ndarray | None, where: str = "the arrays"
+        self, images: np.ndarray, labels: object | None, where: str = "the arrays"
     ) -> None:
-        self._images, self._labels, self._where = np.asarray(images), labels, where
+        self._images, self._where = np.asarray(images), where
+        self._labels = None if labels is None else label_array(labels)
         if self._images.ndim == 3:
             self._images = self._images[..., None]
         if self._images.ndim != 4 or self._images.dtype.kind not in "uifb":
@@ -38,11 +39,14 @@ class ArraySource:
                 f"{where}: expected numbers of shape (rows, height, width[, channels]), got "
                 f"{self._images.dtype} with {self._images.ndim} axes."
             )
-        if labels is not None and np.ndim(labels) != 1:
+        if self._labels is None:
+            return
+        if self._labels.ndim != 1 or self._labels.dtype.kind not in "biufSUOMm":
             raise DataError(
-                f"{where}: expected one label per image, got labels with {np.ndim(labels)} axes."
+                f"{where}: expected one label per image, got {self._labels.dtype} labels with "
+                f"{self._labels.ndim} axes."
             )
-        if labels is not None and len(labels) != len(self._images):
+        if len(self._labels) != len(self._images):
             raise DataError(f"{where}: there are not as many labels as images.")
 
     def check(self, schema: Schema) -> None:
@@ -61,7 +65,7 @@ class ArraySource:
             at = slice(start, start + CHUNK)
             raw: dict[str, Raw] = {image.name: self._images[at]}
             if schema.label and self._labels is not None:
-                raw[schema.label.name] = label_values(np.asarray(self._labels[at]))
+                raw[schema.label.name] = label_values(self._labels[at])
             yield raw
 
 
@@ -123,10 +127,32 @@ def read_idx(path: Path) -> ArraySource:
     return ArraySource(_idx(path), labels, str(path))
 
 
+def label_array(labels: object) -> np.ndarray:
+    """Labels as an array: one of its own type as it is, anything else as objects, cell by cell.
+
+    NumPy would give a list one type for all its cells, which could turn on one of them.
+    """
+    if hasattr(labels, "__array__"):
+        return np.asarray(labels)
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise DataError(f"Expected labels as an array or a list, got {type(labels).__name__}.")
+    listed = list(labels)
+    cells = np.empty(len(listed), object)
+    for place, label in enumerate(listed):
+        cells[place] = label
+    return cells
+
+
 def label_values(labels: np.ndarray) -> Values:
     """Label values of any plain type as codes into distinct texts."""
+    if labels.dtype.kind == "O":
+        return values(object_texts(list(labels)))
     distinct, codes = np.unique(labels, return_inverse=True)
-    return Values(codes.astype(np.int64), [canonical(v) for v in distinct.tolist()])
+    texts = [cell_text(v) for v in distinct.tolist()]
+    absent = np.asarray([text is None for text in texts], bool)
+    return Values(
+        np.where(absent[codes], -1, codes).astype(np.int64), [text or "" for text in texts]
+    )
 
 
 def _some(values: Sequence[Scalar]) -> str:
@@ -148,9 +174,12 @@ def decode_picture(file: Path | BinaryIO, channels: int) -> np.ndarray:
 def _open(file: Path, image: Image) -> np.ndarray:
     try:
         pixels = decode_picture(file, image.channels)
-    except (UnidentifiedImageError, OSError, SyntaxError, Picture.DecompressionBombError) as error:
-        reason = "it is no image" if isinstance(error, UnidentifiedImageError) else error
-        raise DataError(f"Cannot read the image {file}: {reason}.") from None
+    except FileNotFoundError:
+        raise DataError(f"No image at {file} any more.") from None
+    except Exception:  # a damaged file can raise anything; its words might quote the file
+        raise DataError(
+            f"Cannot read the image {file}: it is damaged, too large or no image."
+        ) from None
     if pixels.shape[:2] != (image.height, image.width):
         raise DataError(
             f"{file} is {pixels.shape[0]}x{pixels.shape[1]} pixels (height x width); the schema declares "

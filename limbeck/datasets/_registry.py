@@ -134,7 +134,7 @@ def names() -> list[str]:
     """Names of all public data sets.
 
     >>> [name for name in names() if about(name).embedded]
-    ['fashion-mini', 'adult', 'adult-bins', 'gaussian-mixture']
+    ['mnist-mini', 'adult', 'adult-bins', 'gaussian-mixture']
     """
     return list(_registry())
 

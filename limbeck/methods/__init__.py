@@ -13,6 +13,7 @@ from ._base import (
 from ._base import (
     Product as Product,
 )
+from ._base import origin as origin
 from ._base import values_of as values_of
 from ._dphp import DPHP as DPHP
 from ._dpkip import DPKIP as DPKIP

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from importlib import metadata
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,6 +37,9 @@ class AbstractInquiry(abc.ABC):
     """
 
     name: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Of its questions: raised when the same settings ask anything else, so that `limbeck verify`
+    does not hold older releases against questions they never asked."""
     papers: ClassVar[tuple[str, ...]]
     """References that whoever uses the answers should cite."""
     needs_bare_rows: ClassVar[bool] = False
@@ -131,6 +135,18 @@ class AbstractMeasureOnce(AbstractMethod):
 def values_of(measured: Mapping[str, Measurement]) -> dict[str, np.ndarray]:
     """The numbers of measurements, as a release keeps them."""
     return {name: answer.values for name, answer in measured.items()}
+
+
+def origin(kind: type[AbstractInquiry]) -> dict[str, str | None]:
+    """The installed package that a method comes from, with its version, as certificates name it."""
+    module = kind.__module__.partition(".")[0]
+    try:
+        return {"name": module, "version": metadata.version(module)}
+    except metadata.PackageNotFoundError:
+        found = metadata.packages_distributions().get(module)
+    if not found:  # not installed: a script, a notebook
+        return {"name": module, "version": None}
+    return {"name": found[0], "version": metadata.version(found[0])}
 
 
 def check_values_declared(method: str, schema: Schema) -> None:

@@ -12,26 +12,29 @@ valid for adaptive choices, fixed per data set:
   delta is set aside.
 - "rdp": Renyi divergences add at one order, fixed by the lifetime budget.
 - "sum": epsilons add and deltas add.
+
+The file is for its owner alone (mode 0600): it says which data sets there are and what was done.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dp_accounting.rdp import RdpAccountant
 from scipy.special import ndtri
 
 from .._check import BudgetExceeded, LimbeckError
 from .._schema import Lifetime
+from . import _entries as entries
 from ._accountant import (
     ORDERS,
     Charge,
@@ -43,18 +46,8 @@ from ._accountant import (
     thresholds,
     without_warnings,
 )
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS datasets (
-    name TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL, filter TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets(name),
-    method TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, adjacency TEXT NOT NULL,
-    charges TEXT NOT NULL, private INTEGER NOT NULL,
-    status TEXT NOT NULL, started TEXT NOT NULL
-);
-"""
+from ._entries import Seal, key_of
+from ._job import restrict, unfinished
 
 
 def default_path() -> Path:
@@ -79,6 +72,14 @@ class Run:
     private: bool
     status: str
     started: str
+
+    def facts(self) -> dict[str, Any]:
+        """Plain values for JSON, but for the data set, which has a column of its own."""
+        values = {k: v for k, v in vars(self).items() if k != "dataset"}
+        return values | {
+            "epsilon": self.epsilon if self.private else None,
+            "charges": [c.facts() for c in self.charges],
+        }
 
     def set_aside(self, epsilon: float) -> float:
         """Delta that no curve prices: thresholds, and discrete against continuous noise."""
@@ -113,13 +114,19 @@ class Ledger:
         self.path = Path(path) if path is not None else default_path()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with self._connect() as database:
-                database.executescript(_TABLES)
+            if not self.path.exists():
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
-            raise LimbeckError(
-                f"Cannot open the ledger {self.path}: {error}. Nothing can be spent without it; "
-                "name a writable place in LIMBECK_LEDGER."
-            ) from None
+            raise LimbeckError(_cannot_open(self.path, error)) from None
+        with self._connect() as database:
+            entries.prepare(database)
+        self._guard()
+
+    def _guard(self) -> None:
+        """Let nobody but the owner read: the file, what SQLite keeps beside it, the jobs."""
+        for ending in ("", "-journal", "-wal", "-shm"):
+            restrict(self.path.with_name(self.path.name + ending), 0o600)
+        restrict(self.jobs, 0o700)
 
     @property
     def jobs(self) -> Path:
@@ -131,64 +138,73 @@ class Ledger:
         with self._connect() as database:
             self._admit(database, dataset, lifetime, run)
 
-    def charge(self, lifetime: Lifetime, run: Run) -> None:
-        """Check and book in one transaction; called before noise is drawn."""
+    def charge(self, lifetime: Lifetime, run: Run, *, instead_of: str | None = None) -> None:
+        """Check and book in one transaction; called before noise is drawn.
+
+        Args:
+            lifetime: What the schema declares.
+            run: What is booked.
+            instead_of: An unfinished run that is given up; it stays booked.
+        """
         with self._connect() as database:
             database.execute("BEGIN IMMEDIATE")
             self._admit(database, run.dataset, lifetime, run)
-            database.execute(
-                "INSERT OR IGNORE INTO datasets VALUES (?, ?, ?, ?)",
-                (run.dataset, lifetime.epsilon, lifetime.delta, lifetime.filter),
-            )
-            charges = json.dumps([c.facts() for c in run.charges])
-            database.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (run.id, run.dataset, run.method, run.epsilon, run.delta, run.adjacency)
-                + (charges, int(run.private), run.status, run.started),
-            )
+            if entries.lifetime_of(database, run.dataset) is None:
+                entries.append(database, "lifetime", run.dataset, "", vars(lifetime))
+            if instead_of is not None:
+                _mark(database, instead_of, "abandoned")
+            entries.append(database, "run", run.dataset, run.id, run.facts())
 
     def finish(self, run: str) -> None:
         """Mark a run as completed; its charge stays what it was."""
         with self._connect() as database:
-            database.execute("UPDATE runs SET status = 'done' WHERE id = ? AND private", (run,))
+            database.execute("BEGIN IMMEDIATE")
+            _mark(database, run, "done")
 
     def has(self, run: str) -> bool:
         with self._connect() as database:
-            return (
-                database.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() is not None
-            )
+            return entries.run_of(database, run) is not None
+
+    def account(self, dataset: str) -> Account | None:
+        """What was spent on one data set; None if it was never charged."""
+        return next((a for a in self.accounts() if a.dataset == key_of(dataset)), None)
 
     def accounts(self) -> list[Account]:
-        """Every data set that was ever charged."""
+        """Every data set that was ever charged; runs that did not end are told apart."""
+        found = []
         with self._connect() as database:
-            rows = database.execute(
-                "SELECT name, epsilon, delta, filter FROM datasets ORDER BY name"
-            )
-            return [
-                self._account(database, n, Lifetime(epsilon=e, delta=d, filter=f))
-                for n, e, d, f in rows
-            ]
+            for name in entries.datasets(database):
+                lifetime = Lifetime(**(entries.lifetime_of(database, name) or {}))
+                found.append(self._account(database, name, lifetime))
+        if any(run.status == "running" for account in found for run in account.runs):
+            states = unfinished(self.jobs)
+            found = [replace(a, runs=tuple(_now(r, states) for r in a.runs)) for a in found]
+        return found
 
     def set_lifetime(self, dataset: str, lifetime: Lifetime) -> None:
         """Change a data set's lifetime budget: a decision of the owner, made knowingly."""
         with self._connect() as database:
-            changed = database.execute(
-                "UPDATE datasets SET epsilon = ?, delta = ?, filter = ? WHERE name = ?",
-                (lifetime.epsilon, lifetime.delta, lifetime.filter, dataset),
-            ).rowcount
-            if not changed:
+            database.execute("BEGIN IMMEDIATE")
+            if entries.lifetime_of(database, dataset) is None:
                 raise LimbeckError(f"The ledger has no data set '{dataset}'.")
+            entries.append(database, "lifetime", dataset, "", vars(lifetime))
+
+    def check_entries(self, noted: str | None = None) -> Seal:
+        """Recompute the chain of entries, and find one that was edited.
+
+        Args:
+            noted: The digest of an earlier check, which must still be in the chain. Without one,
+                entries removed at the end cannot be missed.
+        """
+        with self._connect() as database:
+            return entries.check_chain(database, noted)
 
     def _admit(
         self, database: sqlite3.Connection, dataset: str, declared: Lifetime, run: Run
     ) -> None:
-        row = database.execute(
-            "SELECT epsilon, delta, filter FROM datasets WHERE name = ?", (dataset,)
-        ).fetchone()
-        lifetime = (
-            declared if row is None else Lifetime(epsilon=row[0], delta=row[1], filter=row[2])
-        )
-        if row is not None and lifetime != declared:
+        held = entries.lifetime_of(database, dataset)
+        lifetime = declared if held is None else Lifetime(**held)
+        if lifetime != declared:
             raise LimbeckError(
                 f"The schema's [lifetime] (epsilon {declared.epsilon:g}, delta {declared.delta:g}, "
                 f"{declared.filter}) is not the one the ledger holds for '{dataset}' (epsilon "
@@ -211,22 +227,38 @@ class Ledger:
             )
 
     def _account(self, database: sqlite3.Connection, name: str, lifetime: Lifetime) -> Account:
-        rows = database.execute("SELECT * FROM runs WHERE dataset = ? ORDER BY rowid", (name,))
-        runs = tuple(_run(row) for row in rows)
+        runs = tuple(_run(facts | {"dataset": name}) for facts in entries.runs_of(database, name))
         return Account(name, lifetime, spent(runs, lifetime), runs)
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
         try:
             with closing(sqlite3.connect(self.path, timeout=30, isolation_level=None)) as database:
+                database.row_factory = sqlite3.Row
                 yield database
                 if database.in_transaction:
                     database.execute("COMMIT")
         except sqlite3.Error as error:
-            raise LimbeckError(
-                f"Cannot open the ledger {self.path}: {error}. Nothing can be spent without it; name "
-                "a writable place in LIMBECK_LEDGER."
-            ) from None
+            raise LimbeckError(_cannot_open(self.path, error)) from None
+
+
+def _cannot_open(path: Path, error: Exception) -> str:
+    return (
+        f"Cannot open the ledger {path}: {error}. Nothing can be spent without it; name a writable "
+        "place in LIMBECK_LEDGER."
+    )
+
+
+def _mark(database: sqlite3.Connection, run: str, state: str) -> None:
+    """Note what became of a run; one that is never released stays so."""
+    facts = entries.run_of(database, run)
+    if facts is not None and facts["private"] and facts["status"] != state:
+        entries.append(database, "state", facts["dataset"], run, {"status": state})
+
+
+def _now(run: Run, states: Mapping[str, str]) -> Run:
+    """A run booked as running whose job is gone will never end."""
+    return replace(run, status=states.get(run.id, "abandoned")) if run.status == "running" else run
 
 
 def new_run(
@@ -294,8 +326,12 @@ def _spent_sum(runs: Sequence[Run], lifetime: Lifetime) -> float:
     return sum(r.epsilon for r in runs)
 
 
-def _run(row: tuple) -> Run:
-    names = [field.name for field in fields(Run)]
-    values = dict(zip(names, row, strict=True))
-    charges = tuple(Charge(**c) for c in json.loads(values["charges"]))
-    return Run(**(values | {"charges": charges, "private": bool(values["private"])}))
+def _run(facts: Mapping[str, Any]) -> Run:
+    try:
+        charges = tuple(Charge(**c) for c in facts["charges"])
+        epsilon = math.inf if facts["epsilon"] is None else facts["epsilon"]
+        return Run(**{**facts, "charges": charges, "epsilon": epsilon})
+    except (KeyError, TypeError):
+        raise LimbeckError(
+            "An entry of the ledger cannot be read. `limbeck ledger check` tells whether it was edited."
+        ) from None

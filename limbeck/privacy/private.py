@@ -33,9 +33,9 @@ NOTHING: State = {}
 class Answers(Protocol):
     """Where noisy answers are kept, so that a killed run resumes without paying twice."""
 
-    def load(self, name: str, digest: str) -> np.ndarray | None: ...
+    def load(self, name: str, *, digest: str) -> np.ndarray | None: ...
 
-    def save(self, name: str, answer: np.ndarray, digest: str) -> None: ...
+    def save(self, name: str, answer: np.ndarray, *, digest: str) -> None: ...
 
 
 class Private:
@@ -202,7 +202,7 @@ class Private:
         if self._answers is None or not planned.question.kept:
             return None
         names = [_kept_name(planned.question, c, number) for c in planned.charges]
-        found = [self._answers.load(name, digest) for name in names]
+        found = [self._answers.load(name, digest=digest) for name in names]
         if any(values is None for values in found):
             return None
         pairs = zip(planned.charges, found, strict=True)
@@ -215,7 +215,7 @@ class Private:
             return
         for charge, answer in zip(planned.charges, found, strict=True):
             name = _kept_name(planned.question, charge, number)
-            self._answers.save(name, answer.values, digest)
+            self._answers.save(name, answer.values, digest=digest)
 
 
 def _kept_name(question: Question, charge: Charge, number: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import datasets
+from .._bare import bare_rows
 from .._check import DataError, LimbeckError
 from .._data import Dataset
 from .._io import read
@@ -39,7 +40,7 @@ class Bench:
 
     def rows(self, part: str) -> tuple[np.ndarray, np.ndarray]:
         """Slots and label codes of the labelled rows of "train" or "test"."""
-        held = getattr(self, part)._encoded()
+        held = bare_rows(getattr(self, part))
         kept = np.flatnonzero(held.labels >= 0)
         return self.schema.expand(held.cells[kept]), np.asarray(held.labels[kept])
 

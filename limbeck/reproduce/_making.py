@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._bare import bare_rows
 from .._check import LimbeckError
 from .._distill import distill, redistil
 from .._evaluate import released_data
@@ -149,7 +150,7 @@ def _released(cell: Cell, release: Release, method: AbstractMethod, seed: int) -
         drawn = release.sample(cell.score_rows, seed=seed)
         plain = (drawn.images, drawn.labels) if isinstance(drawn, Images) else drawn
         data = read(plain, release.schema)
-    held = data._encoded()  # released rows: nothing private about them
+    held = bare_rows(data)  # released rows: nothing private about them
     kept = np.flatnonzero(held.labels >= 0)
     return Rows(release.schema.expand(held.cells[kept]), held.labels[kept], None, release, method)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from .._bare import bare_rows
 from ..datasets import Mixture
 from ..features import Scattering
 from ..methods import AbstractKernelMethod
@@ -114,7 +115,7 @@ def classifiers(these: tuple[Classifier, ...]) -> Callable[[Task], dict[str, flo
 def marginals(task: Task) -> dict[str, float]:
     """Mean total variation over all marginals of as many columns as the figure says."""
     ways = int(task.cell.figure.partition("-")[0])
-    schema, real = task.bench.schema, task.bench.train._encoded()
+    schema, real = task.bench.schema, bare_rows(task.bench.train)
     cells = schema.collapse(task.rows.slots, np.random.default_rng(task.seed))
     ours, sizes = discretise(schema, cells, task.rows.labels)
     theirs, _ = discretise(schema, np.asarray(real.cells), np.asarray(real.labels))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._bare import bare_rows
 from .._check import LimbeckError
 from .._data import Dataset
 from .._schema import Schema
@@ -47,7 +48,7 @@ class Task:
 
     @classmethod
     def of(cls, data: Dataset, soft: np.ndarray | None = None) -> Task:
-        rows = data._encoded()
+        rows = bare_rows(data)
         return cls(data.schema, np.asarray(rows.cells), np.asarray(rows.labels), soft)
 
     def __len__(self) -> int:

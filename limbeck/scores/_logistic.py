@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 from scipy.stats import rankdata
 
+from .._bare import bare_rows
 from .._data import Dataset
 
 
@@ -44,7 +45,7 @@ def roc_auc(positive: np.ndarray, scores: np.ndarray) -> float:
 
 
 def _arrays(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    rows = data._encoded()
+    rows = bare_rows(data)
     kept = rows.labels >= 0
     return data.schema.expand(rows.cells[kept]), rows.labels[kept]
 

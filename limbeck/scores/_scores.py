@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._check import LimbeckError
+from .._outside import write_outside
 
 STAMP = "internal: not covered by epsilon"
 
@@ -77,13 +78,8 @@ class Scores:
 
     def save(self, path: str | Path) -> Path:
         """Write the scores as JSON, outside of any release."""
-        path = Path(path)
-        if (path.parent / "certificate.json").exists():
-            raise LimbeckError(
-                f"{path.parent} is a release, and scores are {STAMP}. Write them elsewhere."
-            )
-        path.write_text(json.dumps(self.facts(), indent=2) + "\n", encoding="utf-8")
-        return path
+        write_outside(path, json.dumps(self.facts(), indent=2) + "\n", f"scores ({STAMP})")
+        return Path(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Scores:

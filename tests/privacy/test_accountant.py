@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from limbeck import Budget, LimbeckError
+from limbeck._check import LimbeckWarning
 from limbeck.privacy import Charge, calibrate, check_grid, cost, gaussian_epsilon, mu_for
 from limbeck.privacy._accountant import removable_noise, slack, without_warnings
 
@@ -23,6 +24,20 @@ def test_budget_refuses_nonsense() -> None:
     with pytest.raises(LimbeckError, match="1/rows"):
         Budget(1.0, 1e-3).check_rows(5000)
     Budget(1.0, 1e-5).check_rows(5000)
+
+
+@pytest.mark.parametrize(("rows", "delta"), [(None, 0.5), (None, 1.1e-3), (1, 0.5), (100, 2e-3)])
+def test_no_number_of_rows_allows_any_delta(rows: int | None, delta: float) -> None:
+    with pytest.raises(LimbeckError, match=f"delta <= 0.001, got {delta:g}"):
+        Budget(1.0, delta).check_rows(rows)
+    Budget(math.inf, 0.5).check_rows(rows)  # nothing is promised there
+
+
+@pytest.mark.parametrize(("rows", "delta"), [(5000, 2.1e-5), (5000, 2e-4), (None, 1.1e-5)])
+def test_a_delta_near_its_limit_is_warned_of(rows: int | None, delta: float) -> None:
+    with pytest.warns(LimbeckWarning, match=f"delta {delta:g} is large"):
+        Budget(1.0, delta).check_rows(rows)
+    Budget(1.0, 0.1 / rows if rows else 1e-5).check_rows(rows)
 
 
 @pytest.mark.parametrize(("epsilon", "sigma"), [(1.0, 3.7306), (10.0, 0.49989)])

@@ -1,0 +1,57 @@
+"""A method whose questions change gets a new version, so that older releases are not held against it.
+
+Where this test fails, the same settings now ask something else: raise the method's `version` and put the
+digest here that is shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+from helpers import image_schema, table_schema
+
+import limbeck as lk
+
+QUESTIONS = {
+    "marginals": (1, "1d9e638558682b1c"),
+    "measure-once": (1, "f7127acee6927f85"),
+    "dp-merf": (1, "65b92f1a0ca7a746"),
+    "dp-hp": (1, "1f91de5b2e8f53f9"),
+    "dp-ntk": (1, "0563aa73c3538f1f"),
+    "g-pate": (1, "f3eeb494de77a7fb"),
+    "dp-kip": (1, "82be3a77f40a9758"),
+    "kip": (1, "3f5c784e9c8dbbe6"),
+    "full-mmd": (1, "3f5c784e9c8dbbe6"),
+
+}  # fmt: skip
+"""Version of each method, and digest of what it asks about a small table and about small images."""
+
+
+def asked(method: type[lk.methods.AbstractMethod]) -> str:
+    """Digest of every charge that the method plans with the settings it comes with."""
+    told: list[object] = []
+    for small in (table_schema(), image_schema(16)):
+        schema = replace(small, rows=60_000)
+        try:
+            requests = method().requests(schema)
+        except lk.LimbeckError:
+            told.append("refused")
+            continue
+        told.append([r.charge.facts() | {"noise_multiplier": 0.0} for r in requests])
+    assert told != ["refused"] * 2, method.name
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("name", lk.METHODS)
+def test_questions_change_only_with_the_version(name: str) -> None:
+    method = lk.METHODS[name]
+    assert (method.version, asked(method)) == QUESTIONS[name]
+
+
+def test_another_question_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, requests = asked(lk.DPMERF), lk.DPMERF.requests
+    monkeypatch.setattr(lk.DPMERF, "requests", lambda self, schema: requests(self, schema)[:1])
+    assert asked(lk.DPMERF) != before

@@ -1,0 +1,74 @@
+"""Who may touch rows: the allow-lists of what goes round `Private`."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent / "limbeck"
+
+INNER = {"_encoded", "_rows", "_values", "_content", "_digest", "_raw_digest", "_source"}
+"""Attributes of `Dataset` that hold or give rows, or what depends on them."""
+
+MAY_TOUCH = {
+    "privacy/_private.py": {"_encoded", "_values", "_content"},  # the holder of rows
+    "_paid.py": {"_encoded", "_digest"},  # reads them before it pays, to resume on the same ones
+    "_bare.py": {"_encoded"},  # the one other door
+}
+
+MAY_SEE_BARE_ROWS = {
+    "_release.py",  # released rows, read back
+    "_learner.py",  # released rows
+    "_evaluate.py",  # counts of rows, in internal scores
+    "_report.py",  # real rows beside released ones: stamps the page internal
+    "scores/_battery.py",  # internal scores
+    "scores/_logistic.py",
+    "reproduce/_bench.py",  # named public data
+    "reproduce/_making.py",
+    "reproduce/_scoring.py",
+}
+
+
+def _trees() -> dict[str, ast.Module]:
+    paths = sorted(ROOT.rglob("*.py"))
+    return {p.relative_to(ROOT).as_posix(): ast.parse(p.read_text()) for p in paths}
+
+
+def _touched(tree: ast.Module) -> set[str]:
+    """Inner names that are used on anything but `self`, also by their text."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in INNER:
+            if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                found.add(node.attr)
+        elif isinstance(node, ast.Constant) and node.value in INNER:
+            found.add(str(node.value))
+    return found
+
+
+def test_only_the_boundary_touches_the_inside_of_a_data_set() -> None:
+    found = {name: touched for name, tree in _trees().items() if (touched := _touched(tree))}
+    assert found == MAY_TOUCH
+
+
+def test_the_other_door_is_used_by_who_is_listed() -> None:
+    found = {
+        name
+        for name, tree in _trees().items()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Name) and node.id == "bare_rows")
+        or (isinstance(node, ast.Attribute) and node.attr in ("bare_rows", "_bare"))
+    }
+    assert found == MAY_SEE_BARE_ROWS
+
+
+def test_methods_and_features_have_no_door_at_all() -> None:
+    for name, tree in _trees().items():
+        if name.split("/")[0] in ("methods", "features", "nets", "engines"):
+            names = {n.name for n in ast.walk(tree) if isinstance(n, ast.alias)}
+            assert not names & {"Dataset", "bare_rows", "_data", "_bare"}, name
+
+
+def test_the_list_would_notice() -> None:
+    leak = "def score(data):\n    return getattr(data, '_encoded')(), data._content(), self._rows"
+    assert _touched(ast.parse(leak)) == {"_encoded", "_content"}
