@@ -85,7 +85,6 @@ def make_certificate(
     unpaid: str = "",
     chosen_among: Mapping[str, Any] | None = None,
     float_sums: Collection[str] = (),
-    public_files: Sequence[Mapping[str, str]] = (),
     check: Mapping[str, Any] | None = None,
     engine: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -102,7 +101,6 @@ def make_certificate(
         unpaid: What in the settings was read off the rows without being paid for.
         chosen_among: The candidates that the settings were privately chosen among.
         float_sums: Names of charges whose sums were taken in float64, with a proven margin.
-        public_files: What else was used, with `name`, `sha256` and `purpose` of each.
         check: How the schema was held against the rows before the run; by default it was not.
         engine: Where the sums were computed, with `name` and `version`; by default in this process.
     """
@@ -139,7 +137,7 @@ def make_certificate(
             "redistilled_from": None,
             "chosen_among": None if chosen_among is None else dict(chosen_among),
         },
-        "public_files": [dict(file) for file in public_files],
+        "public_files": [dict(file) for file in plan.method.public_files()],
         "check": dict(check or _no_check()),
         "trust_model": TRUST_MODEL,
         "assumptions": [*ASSUMPTIONS, *plan.method.assumptions()],

@@ -174,6 +174,7 @@ def _make(
         planned,
         private.executed(),
         schema,
+        float_sums=private.float_sums,
         seeded=noise.seeded,
         law=noise.law,
         source=settings_source,

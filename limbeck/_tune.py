@@ -289,6 +289,7 @@ def _release(
         planned,
         paid.private.executed(),
         schema,
+        float_sums=paid.private.float_sums,
         seeded=paid.noise.seeded,
         law=paid.noise.law,
         source=source,

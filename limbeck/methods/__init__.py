@@ -1,4 +1,4 @@
-"""The methods: one paper, one file. `METHODS` is the table the command line reads."""
+"""The methods: a folder for each family. `METHODS` is the table that the command line reads."""
 
 from .._schema import Schema
 from ._base import (
@@ -26,6 +26,7 @@ from ._kernel import AbstractKernelMethod as AbstractKernelMethod
 from ._kip import KIP as KIP
 from ._marginals import Marginals as Marginals
 from ._measureonce import MeasureOnce as MeasureOnce
+from ._registry import METHODS as METHODS
 from ._softrows import SoftRows as SoftRows
 from ._source import SOURCES as SOURCES
 from ._source import Distilled as Distilled
@@ -33,11 +34,6 @@ from ._source import Generated as Generated
 from ._source import Source as Source
 from ._teacher import linear_features as linear_features
 from ._teacher import train_teacher as train_teacher
-
-METHODS: dict[str, type[AbstractMethod]] = {
-    method.name: method
-    for method in (Marginals, MeasureOnce, DPMERF, DPHP, DPNTK, GPATE, DPKIP, KIP, FullMMD)
-}
 
 
 def default_method(schema: Schema) -> str:

@@ -60,6 +60,10 @@ class AbstractInquiry(abc.ABC):
         """What its guarantee takes for granted beyond what every certificate says."""
         return ()
 
+    def public_files(self) -> list[dict[str, str]]:
+        """Files that it uses beside the rows: `name`, `sha256` and `purpose` of each."""
+        return []
+
     def settings(self) -> dict[str, Any]:
         """The fields as plain data."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}

@@ -103,6 +103,13 @@ class AbstractKernelMethod(AbstractMethod):
             "made without looking at these rows.",
         )
 
+    def public_files(self) -> list[dict[str, str]]:
+        if not self.network:
+            return []
+        purpose = f"weights of the network of the kernel {self.kernel}"
+        name = Path(self.network).name
+        return [{"name": name, "sha256": self.network_digest, "purpose": purpose}]
+
     # ---- what follows from the settings and the schema ----------------------------------------
 
     def support_size(self, schema: Schema) -> int:

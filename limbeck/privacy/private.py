@@ -67,6 +67,8 @@ class Private:
         self._asked: dict[str, int] = {}
         self._progress = progress
         self.schema = data.schema
+        self.float_sums: list[str] = []
+        """Measurements so far whose sums were taken in float64, with a proven margin."""
 
     def __repr__(self) -> str:
         return f"Private({self.schema.dataset!r})"
@@ -148,6 +150,8 @@ class Private:
         question = planned.question
         row_map = build_map(spec, self.schema, state)
         mechanism = question.calibrated(planned.charges, self._unit, row_map)
+        if not question.exact(row_map):
+            self.float_sums += [charge.name for charge in planned.charges]
         digest = map_digest(spec, state)
         opened: list[Session] = []
         skipped: list[tuple[int, State]] = []

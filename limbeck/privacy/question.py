@@ -211,6 +211,10 @@ class Question(abc.ABC):
         """What pays for the question, under the neighbours at hand."""
         return tuple(unit.charge(charge) for charge in self.measured())
 
+    def exact(self, row_map: Any) -> bool:
+        """Whether sums are of whole numbers all the way; else of float64 ones, with a proven margin."""
+        return True
+
     @property
     def split(self) -> tuple[float, ...]:
         """How the charges divide the question's share of the budget."""

@@ -62,6 +62,9 @@ class Gradients(Question):
             ),
         )
 
+    def exact(self, row_map: Any) -> bool:
+        return not hasattr(row_map, "prepare")
+
     def calibrated(
         self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
     ) -> SummedBatches:
