@@ -11,6 +11,9 @@ from typing import Any
 from ._check import LimbeckError
 from .methods import METHODS, AbstractMethod
 
+PACKAGE = Path(__file__).parent
+PLACES = (PACKAGE / "recipes", PACKAGE.parent / "recipes")
+"""Where the packaged recipes lie: in an installed package, and in the source tree."""
 _KEYS = {"method", "settings", "settings_source", "unpaid", "rows", "adjacency", "variants"}
 
 
@@ -29,7 +32,7 @@ class Recipe:
 
     @classmethod
     def load(cls, path: str | Path) -> Recipe:
-        """Read a recipe file, or one of its variants, named after a '#'.
+        """Read a recipe by its file or packaged name, or one of its variants, named after a '#'.
 
         method = "dp-merf"
         settings_source = "chosen on the training part of a public data set"
@@ -42,7 +45,7 @@ class Recipe:
         """
         path, _, variant = str(path).partition("#")
         try:
-            raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            raw = tomllib.loads(recipe_file(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise LimbeckError(f"Cannot read the recipe {path}: {error.strerror}.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -77,6 +80,25 @@ class Recipe:
             rows=rows,
             adjacency=raw.get("adjacency", "add-remove"),
         )
+
+
+def packaged_recipes() -> dict[str, Path]:
+    """The recipes that come with limbeck, by name."""
+    found = (path for place in PLACES for path in sorted(place.glob("*.toml")))
+    return {path.stem: path for path in found}
+
+
+def recipe_file(name: str) -> Path:
+    """The file of a recipe, given by its path or by its packaged name."""
+    path, packaged = Path(name), packaged_recipes()
+    if path.exists() or path.suffix or path.parent != Path("."):
+        return path
+    if name not in packaged:
+        raise LimbeckError(
+            f"There is no recipe '{name}', neither as a file nor among the packaged ones: "
+            f"{', '.join(packaged)}."
+        )
+    return packaged[name]
 
 
 def _variant(path: str, variants: object, name: str) -> dict[str, Any]:

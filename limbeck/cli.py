@@ -67,7 +67,10 @@ Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget.", sho
 Delta = Annotated[
     float, typer.Option("--delta", help="Chance that the bound may fail; below 1/rows.")
 ]
-RecipePath = Annotated[Path | None, typer.Option("--recipe", help="Method and settings (TOML).")]
+RecipePath = Annotated[
+    Path | None,
+    typer.Option("--recipe", help="Method and settings: a TOML file or a packaged name."),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the method, as NAME=VALUE; may be repeated."),

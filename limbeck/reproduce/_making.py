@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from .._check import LimbeckError
 from .._distill import distill, redistil
 from .._evaluate import released_data
 from .._io import read
-from .._recipe import Recipe, make_method
+from .._recipe import Recipe, make_method, packaged_recipes
 from .._release import Images, Release
 from ..methods import METHODS, AbstractMeasureOnce, AbstractMethod, Distilled
 from ..privacy import Budget, Ledger
@@ -23,9 +22,6 @@ from ._exhibit import Cell
 from ._keep import Keep
 
 Progress = Callable[[str, float], None]
-PACKAGE = Path(__file__).parent.parent
-PLACES = (PACKAGE / "recipes", PACKAGE.parent / "recipes")
-"""Where recipes lie: in an installed package, and in the source tree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +63,10 @@ def method_of(cell: Cell, *, quick: bool) -> tuple[AbstractMethod, str]:
 def recipe_path(name: str) -> str | None:
     """A recipe by its name, with the variant after '#' kept; None where there is no such file."""
     stem, _, variant = name.partition("#")
-    for place in PLACES:
-        path = place / f"{stem}.toml"
-        if path.exists():
-            return f"{path}#{variant}" if variant else str(path)
-    return None
+    path = packaged_recipes().get(stem)
+    if path is None:
+        return None
+    return f"{path}#{variant}" if variant else str(path)
 
 
 def _from_recipe(path: str, cell: Cell) -> AbstractMethod | None:
