@@ -24,8 +24,8 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from .._check import LimbeckError
-from . import _discrete
 from ._budget import Budget
+from ._slack import distance
 
 MECHANISMS = ("discrete gaussian", "gaussian", "discrete laplace")
 ORDERS = tuple(
@@ -153,9 +153,7 @@ def slack(charges: Sequence[Charge], epsilon: float) -> float:
     if not math.isfinite(epsilon):
         return 0.0
     discrete = [c for c in charges if c.mechanism == "discrete gaussian" and c.noise_multiplier > 0]
-    return (1 + math.exp(epsilon)) * _discrete.distance(
-        sum(c.steps * c.coordinates for c in discrete)
-    )
+    return (1 + math.exp(epsilon)) * distance(sum(c.steps * c.coordinates for c in discrete))
 
 
 def removable_noise(charges: Sequence[Charge]) -> list[str]:

@@ -1,6 +1,6 @@
-"""Discrete noise, exact in integer arithmetic.
+"""The discrete Gaussian, exact in integer arithmetic.
 
-**Discrete Gaussian.** Whatever is published as numbers is first put on a grid that is 2**24 times
+Whatever is published as numbers is first put on a grid that is 2**24 times
 finer than the noise, so one sampler is enough: integers x with P(x) proportional to
 exp(-x**2 / (2 s**2)), s = 2**24. Write |x| = k s + j with 0 <= j < s. Then
 
@@ -10,54 +10,23 @@ so: draw k from a fixed table, j uniformly, a sign; keep with the second factor'
 Its exponent is an integer divided by 2**49. Cut into four groups of bits, the factor is a product
 of four constants from tables, that is, four coins. All comparisons are of 64-bit words, extended
 to 128 bits on a tie; constants are rounded down at 128 bits, which moves the distribution of a
-draw by less than 2**-115 in total variation (`SAMPLER_DISTANCE`), accounted for in delta.
-
-**Slack.** Rounding a *continuous* Gaussian to the grid would be plain post-processing of the
-Gaussian mechanism. How far is the discrete Gaussian p from the rounded one q? With phi the density,
-
-    q(x) = phi(x) A(x),   A(x) = int exp(-x t / s**2 - t**2 / 2 s**2) dt over |t| <= 1/2,
-    p(x) = phi(x) / S,    S = sum of phi over the integers <= 1 + r,
-
-r being 2 exp(-2 pi**2 s**2) and a little more (Poisson's summation formula), also for a shifted lattice. So
-
-    1 + chi2(q, p) = S sum phi A**2 <= (1 + r)**2 int int exp(t t' / s**2) dt dt'
-                   = (1 + r)**2 (1 + 1 / (288 s**4) + 1 / (153600 s**8) + ...)
-
-and KL(q, p) <= log(1 + chi2) <= 1 / (287 s**4) for every s >= 1. Divergences add over coordinates and over
-adaptive steps (chain rule); given the coins of a sampled step it is a sum plus noise, and forgetting the
-coins only lowers it (convexity). Pinsker's inequality is used once, for all n numbers of a run:
-their total variation is at most sqrt(n / 574) / s**2 (`distance`). The test computes the true
-divergences for small s.
+draw by less than 2**-115 in total variation, accounted for in delta (`limbeck.accounting`).
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from fractions import Fraction
 
 import numpy as np
 
 from ._noise import Stream
+from ._slack import SIGMA, SIGMA_BITS
 
-SIGMA_BITS = 24
-SIGMA = 2**SIGMA_BITS
-"""Standard deviation of the discrete Gaussian in grid steps."""
-
-SAMPLER_DISTANCE = 2.0**-115
 _KMAX = 13  # exp(-14**2 / 2) < 2**-141: beyond what 128 bits can tell
 _GROUPS = ((41, 3457, 8), (27, 1 << 14, 22), (13, 1 << 14, 36), (0, 1 << 13, 49))
 """Bit groups of the exponent: shift, number of values, binary digits after the point."""
 _BLOCK = 1 << 19
-
-
-def distance(numbers: int) -> float:
-    """Total variation between a run's discrete noise and rounded continuous noise, bounded above.
-
-    Args:
-        numbers: How many are measured in the whole run, in all steps together.
-    """
-    return math.sqrt(numbers / 574.0) / SIGMA**2 + numbers * SAMPLER_DISTANCE
 
 
 def discrete_gaussian(stream: Stream, count: int) -> np.ndarray:
@@ -71,15 +40,6 @@ def discrete_gaussian(stream: Stream, count: int) -> np.ndarray:
         out[filled : filled + len(taken)] = taken
         filled += len(taken)
     return out
-
-
-def discrete_laplace(stream: Stream, scale: Fraction, count: int) -> np.ndarray:
-    """`count` integers with P(x) proportional to exp(-|x| / scale), as int64.
-
-    One by one, in unlimited integers: for histograms, not for embeddings.
-    """
-    draws = [_laplace(stream, scale.numerator, scale.denominator) for _ in range(count)]
-    return np.asarray(draws, np.int64)
 
 
 def _propose(stream: Stream, count: int) -> np.ndarray:
@@ -166,26 +126,3 @@ def _exp_fraction(exponent: Fraction, digits: int) -> int:
     for _ in range(int(whole)):
         value = value * unit >> (digits + 32)
     return value >> 32
-
-
-def _laplace(stream: Stream, numerator: int, denominator: int) -> int:
-    """Canonne, Kamath and Steinke (2020), algorithm 2, with scale numerator / denominator."""
-    while True:
-        part = stream.below(numerator)
-        if not _coin_exp(stream, part, numerator):
-            continue
-        whole = 0
-        while _coin_exp(stream, 1, 1):
-            whole += 1
-        size = (part + numerator * whole) // denominator
-        negative = stream.below(2) == 1
-        if not (negative and size == 0):
-            return -size if negative else size
-
-
-def _coin_exp(stream: Stream, numerator: int, denominator: int) -> bool:
-    """True with probability exp(-numerator / denominator), for a ratio in [0, 1]."""
-    k = 1
-    while stream.below(denominator * k) < numerator:
-        k += 1
-    return k % 2 == 1

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._check import LimbeckError
-from ._accountant import Charge
-from ._discrete import SIGMA, discrete_gaussian
+from ._discrete import discrete_gaussian
 from ._noise import Stream
+from ._slack import SIGMA
 
 EXACT_STEPS = 2**26
 """Grid of sums without noise (epsilon = infinity), in steps per bound."""
@@ -90,15 +90,6 @@ class GridSum:
         if self.noise > 0:
             total = total + discrete_gaussian(stream, total.size).reshape(total.shape)
         return total * self.grid
-
-
-def check_grid(charge: Charge) -> None:
-    """Refuse, before anything is spent, noise so large that its grid cannot hold a contribution."""
-    if charge.mechanism == "discrete gaussian":
-        bound = charge.sensitivity / 2  # that of one row, also under replace-one
-        # Sums of outer products round twice as coarsely, and a little more.
-        size = 9 * charge.coordinates
-        GridSum(bound=bound, noise=charge.noise, groups=1, size=size).limit  # noqa: B018
 
 
 def clip_rows(rows: np.ndarray, limit: float, scale: float) -> np.ndarray:

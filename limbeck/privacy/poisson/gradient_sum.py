@@ -45,8 +45,9 @@ import jax
 import numpy as np
 
 from ..._check import LimbeckError
-from .._discrete import SIGMA, discrete_gaussian
+from .._discrete import discrete_gaussian
 from .._noise import Stream
+from .._slack import SIGMA
 from .._sum import clip_rows
 from .row_gradients import RowBlocks, RowGradients
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..._data import Rows
 from ..._schema import Schema
 from .._accountant import Charge
-from .._discrete import discrete_laplace
+from .._laplace import discrete_laplace
 from .._noise import Stream
 from .._sum import GridSum
 from ..maps import chunk_rows, evaluated

@@ -26,8 +26,9 @@ from ..._check import LimbeckError
 from ..._data import Rows
 from ..._schema import Schema
 from .._accountant import Charge
-from .._discrete import SIGMA, discrete_gaussian
+from .._discrete import discrete_gaussian
 from .._noise import Stream
+from .._slack import SIGMA
 from .._sum import EXACT_STEPS, MARGIN
 from ..maps import chunk_rows, evaluated_in_pieces
 from ..question import Measurement, Mechanism, Question, Unit
