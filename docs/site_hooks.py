@@ -12,7 +12,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import click
 from mkdocs.structure.files import File, Files
 from typer.main import get_command
 
@@ -68,32 +67,23 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
 
 def command_reference() -> str:
     """Every command with its arguments and options, from the command line's own description."""
-    group = get_command(app)
-    assert isinstance(group, click.Group)
-    lines = [f"{group.help}\n", *_options(group)]
+    group: Any = get_command(app)
+    lines = [f"{group.help}\n", *_options(group, "limbeck")]
     for name, command in group.commands.items():
-        context = click.Context(command, info_name=f"limbeck {name}")
-        usage = " ".join(command.collect_usage_pieces(context))
+        usage = " ".join(command.collect_usage_pieces(_context(command, name)))
         lines += [f"\n## `{name}`\n", f"{command.help}\n", f"```\nlimbeck {name} {usage}\n```\n"]
-        lines += _options(command)
+        lines += _options(command, name)
     return "\n".join(lines)
 
 
-def _options(command: click.Command) -> list[str]:
-    rows = []
-    for parameter in command.params:
-        told = (getattr(parameter, "help", "") or "").replace("|", "\\|")
-        default = parameter.default
-        shown = (
-            ""
-            if default in (None, False, "", ()) or callable(default)
-            else f" Default: `{default}`."
-        )
-        needed = " Required." if parameter.required else ""
-        if isinstance(parameter, click.Argument) or not parameter.opts[0].startswith("-"):
-            name = (parameter.human_readable_name or "").upper()
-        else:
-            kind = "" if getattr(parameter, "is_flag", False) else f" {parameter.type.name.upper()}"
-            name = ", ".join(parameter.opts) + kind
-        rows.append(f"| `{name}` | {told}{needed}{shown} |")
+def _options(command: Any, name: str) -> list[str]:
+    found = (p.get_help_record(_context(command, name)) for p in command.params)
+    rows = [
+        f"| `{option}` | {told.replace('|', chr(92) + '|')} |"
+        for option, told in filter(None, found)
+    ]
     return ["| argument or option | meaning |", "|---|---|", *rows] if rows else []
+
+
+def _context(command: Any, name: str) -> Any:
+    return command.context_class(command, info_name=name)
