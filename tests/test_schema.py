@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -141,3 +142,11 @@ def test_the_values_of_a_label_are_declared() -> None:
     label = lk.Category(name="y", label=True, most=3)
     with pytest.raises(lk.SchemaError, match="'y'.*must be declared"):
         lk.Schema(dataset="d", columns=(lk.Numeric(name="x", min=0, max=1), label))
+
+
+def test_a_saved_schema_is_the_same_when_loaded(tmp_path: Path) -> None:
+    schema = table_schema()
+    schema.save(tmp_path / "schema.toml")
+    assert lk.Schema.load(tmp_path / "schema.toml") == schema
+    with pytest.raises(lk.SchemaError, match="Cannot write .*nowhere"):
+        schema.save(tmp_path / "nowhere" / "schema.toml")
