@@ -30,11 +30,11 @@ def draw_pictures(folder: Path, each: int) -> None:
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
-    draw_pictures(folder / "pictures", each=1000)
+    draw_pictures(folder / "pictures", each=600)
 
     schema = lk.Schema(
         dataset="bars",
-        rows=2000,
+        rows=1200,
         unit="one picture",
         columns=(
             lk.Image(height=16, width=16),
@@ -44,7 +44,7 @@ def main() -> None:
     release = lk.distill(
         lk.read(folder / "pictures", schema),
         # Small, for speed; the defaults are better.
-        lk.MeasureOnce(per_class=5, networks=1, network_width=8, teacher_steps=5, steps=20),
+        lk.MeasureOnce(per_class=5, networks=1, network_width=8, teacher_steps=5, steps=10),
         lk.Budget(epsilon=2.0, delta=1e-5),
         out=folder / "release",
         ledger=lk.Ledger(folder / "ledger.sqlite"),
