@@ -1,12 +1,15 @@
 # Two commands on a fresh machine (Python 3.11 to 3.13, make, git, PyPI):
 #   make demo    set everything up and make two private releases from embedded data
 #   make test    set everything up and run the tests
+# For contributors:
+#   make check   style, types, and the documentation's build, in under a minute
+#   make docs    the documentation site, in site/
 # PYTHON chooses the interpreter of the environment in .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test setup setup-dev clean
+.PHONY: demo test check docs setup setup-dev setup-docs clean
 
 demo: setup
 	$(BIN)/limbeck demo --force
@@ -14,8 +17,18 @@ demo: setup
 test: setup-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+check: setup-dev docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Not quiet: mkdocs counts only the warnings that it shows, and --strict fails on any.
+docs: setup-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 setup: .venv/.demo
 setup-dev: .venv/.test
+setup-docs: .venv/.docs
 
 .venv/.demo: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
@@ -25,8 +38,12 @@ setup-dev: .venv/.test
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/.demo
 
+.venv/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@ .venv/.demo
+
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv demo-release .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo-release site .pytest_cache .mypy_cache .ruff_cache .hypothesis

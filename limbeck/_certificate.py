@@ -70,7 +70,10 @@ LIMITS = (
 EXACT_SUM = "integers on the grid"
 FLOAT_SUM = "float64 sum with proven margin"
 """Rows that are never made one by one are summed in float64; the charge includes the proven error."""
-NOT_SEEN = "Nobody looked at the rows for the schema, the settings or the decision to run."
+NOT_SEEN = (
+    "limbeck did not hold the schema against the rows before this run; what the owner looked at, it "
+    "cannot know."
+)
 
 
 def make_certificate(
@@ -119,24 +122,8 @@ def make_certificate(
         "charges": [c.facts() for c in charges],
         "shares": {c.name: s for c, s in zip(plan.charges, plan.shares, strict=True)},
         "noise": _noise(charges, seeded, float_sums),
-        "data": {
-            "dataset": schema.dataset,
-            "declared_rows": schema.rows,
-            "declared_persons": None,
-            "schema_sha256": schema.digest,
-            "schema": facts,
-            "estimated_columns": [c.name for c in plan.schema.estimated],
-        },
-        "method": {
-            "name": plan.method.name,
-            "version": plan.method.version,
-            "package": origin(type(plan.method)),
-            "settings": plan.method.settings(),
-            "settings_source": source,
-            "public_seed": public_seed,
-            "redistilled_from": None,
-            "chosen_among": None if chosen_among is None else dict(chosen_among),
-        },
+        "data": _data(plan, schema, facts),
+        "method": _method(plan, source, public_seed, chosen_among),
         "public_files": [dict(file) for file in plan.method.public_files()],
         "check": dict(check or _no_check()),
         "trust_model": TRUST_MODEL,
@@ -231,9 +218,35 @@ def _unit(schema: Mapping[str, Any]) -> dict[str, Any]:
         "rows_at_most": 1 if person is None else person["rows"],
         "bounded_by": "each row counts on its own"
         if person is None
-        else "rows of a person beyond that many are left out, chosen at random",
+        else "at most that many rows of a person enter",
         "id_column": None if person is None else person["column"],
         "id_column_kept_out": None if person is None else True,
+    }
+
+
+def _data(plan: Plan, schema: Schema, facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "dataset": schema.dataset,
+        "declared_rows": schema.rows,
+        "declared_persons": None,
+        "schema_sha256": schema.digest,
+        "schema": facts,
+        "estimated_columns": [c.name for c in plan.schema.estimated],
+    }
+
+
+def _method(
+    plan: Plan, source: str, public_seed: int, chosen_among: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    return {
+        "name": plan.method.name,
+        "version": plan.method.version,
+        "package": origin(type(plan.method)),
+        "settings": plan.method.settings(),
+        "settings_source": source,
+        "public_seed": public_seed,
+        "redistilled_from": None,
+        "chosen_among": None if chosen_among is None else dict(chosen_among),
     }
 
 

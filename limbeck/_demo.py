@@ -71,7 +71,7 @@ def run_course(
     release = distill(
         _dataset(public.train, public.schema),
         course.method,
-        Budget(epsilon=1.0, delta=1e-5),
+        Budget(epsilon=1.0, delta=1e-6),
         out=target,
         force=force,
         ledger=ledger,

@@ -331,6 +331,13 @@ class Schema:
         parts += ["[[column]]\n" + _table(c) for c in columns]
         return "\n".join(parts)
 
+    def save(self, path: str | Path) -> None:
+        """Write the schema as a confirmed TOML file, which `Schema.load` reads."""
+        try:
+            Path(path).write_text(self.toml(), encoding="utf-8")
+        except OSError as error:
+            raise SchemaError(f"Cannot write {path}: {error.strerror}.") from None
+
     @property
     def digest(self) -> str:
         """SHA-256 of the schema's facts."""

@@ -577,7 +577,7 @@ def demo(
     from ._demo import COURSES, run_course
 
     console.print(
-        "Two private releases from embedded public data, each with epsilon 1, delta 1e-5.\n"
+        "Two private releases from embedded public data, each with epsilon 1, delta 1e-6.\n"
     )
     with tempfile.TemporaryDirectory() as folder:
         # Embedded data are public: their practice runs are kept out of the owner's ledger.

@@ -54,6 +54,8 @@ def test_plan_reads_no_rows(
         str(tmp_path / "adult" / "schema.toml"),
         "--epsilon",
         "1",
+        "--delta",
+        "1e-6",
     ]
     assert "No row was read" in _limbeck(monkeypatch, capsys, *words)
     facts = json.loads(_limbeck(monkeypatch, capsys, *words, "--json"))

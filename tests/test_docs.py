@@ -26,7 +26,8 @@ from limbeck.methods import METHODS, AbstractMethod
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PAGES = [README, *sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [README, *sorted(p for p in ROOT.glob("*.md") if p != README)]
+PAGES += [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
 SCHEMA = Path(limbeck.__file__).parent / "certificate.schema.json"
 
 QUICK = """\
@@ -44,13 +45,13 @@ steps = 2
 
 def blocks(page: Path) -> Iterator[tuple[str, str]]:
     """The fenced blocks of a page: language and content, in order."""
-    yield from re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    yield from re.findall(r"^```([^\n]*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def python_blocks() -> list[Any]:
     found = [
         pytest.param(text, id=f"{page.relative_to(ROOT)}-{number}")
-        for page in dict.fromkeys(PAGES)
+        for page in PAGES
         for number, (language, text) in enumerate(blocks(page))
         if language == "python"
     ]
@@ -71,24 +72,54 @@ def test_python_blocks_run(
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/first-release.md", "docs/choose-a-method.md"])
-def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def pages_with_commands() -> list[Path]:
+    found = [page for page in PAGES if any(language == "console" for language, _ in blocks(page))]
+    shown = {str(page.relative_to(ROOT)) for page in found}
+    assert shown >= {"README.md", "docs/first-release.md", "docs/scores.md", "docs/reproduce.md"}
+    return found
+
+
+@pytest.mark.parametrize("page", pages_with_commands(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LIMBECK_LEDGER", str(tmp_path / "book" / "ledger.sqlite"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "quick.toml").write_text(QUICK)
-    for language, text in blocks(ROOT / name):
-        titled = re.match(r"# file: (\S+)\n", text)
-        if language == "toml" and titled:
-            (tmp_path / titled[1]).write_text(text)
-            (Recipe if "method = " in text else limbeck.Schema).load(tmp_path / titled[1])
+    for language, text in blocks(page):
+        declare(language, text, tmp_path)
         if language == "console":
             for command, shown in commands(text):
                 run(command, shown, monkeypatch)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_shown_are_valid(page: Path, tmp_path: Path) -> None:
+    for language, text in blocks(page):
+        declare(language, text, tmp_path)
+
+
+def declare(language: str, text: str, folder: Path) -> None:
+    """Write a schema or recipe that a page shows under a name, once it is known to be one."""
+    titled = re.match(r"# file: (\S+)\n", text)
+    if language == "toml" and titled:
+        (folder / titled[1]).write_text(text)
+        (Recipe if "method = " in text else limbeck.Schema).load(folder / titled[1])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_command_escapes_the_tests(page: Path) -> None:
+    """A command on a line of its own stands in a console block, where it is run."""
+    text = page.read_text()
+    for language, block in blocks(page):
+        text = text.replace(block, "")
+        if language != "console":
+            assert not re.findall(r"^(?:\$ )?limbeck .*", block, re.MULTILINE)
+    assert not re.findall(r"^(?: {4}|\t)(?:\$ )?limbeck .*", text, re.MULTILINE)
+
+
 def commands(text: str) -> list[tuple[str, str]]:
     """Each `$ command` of a console block with the output shown below it."""
-    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
+    parts = re.split(r"^\$ ", text.replace("\\\n", " "), flags=re.MULTILINE)
     assert not parts[0].strip(), "a console block begins with `$ `"
     return [(part.partition("\n")[0], part.partition("\n")[2].strip()) for part in parts[1:]]
 
@@ -126,9 +157,9 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^a-z0-9 _-]", "", t.lower()).replace(" ", "-") for t in titles}
 
 
-@pytest.mark.parametrize("page", dict.fromkeys(PAGES), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if "://" in link:
             continue
@@ -144,6 +175,9 @@ def test_readme_has_the_commands_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in ("demo", "test"):
         assert f"make {target}" in plain
+    contributing = (ROOT / "CONTRIBUTING.md").read_text()
+    for target in ("demo", "test", "check", "docs"):
+        assert f"make {target}\n" in contributing
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 
 
@@ -152,12 +186,17 @@ def test_contributing_is_short() -> None:
 
 
 def test_every_bug_of_the_list_has_a_test_that_exists() -> None:
-    lines = re.findall(r"^\| P(\d+) \|.*`(\S+?)::(\S+?)` \|$", page_of_bugs(), re.MULTILINE)
-    assert [int(number) for number, *_ in lines] == list(range(1, 24))
+    line = r"^\| ([PL]\d+) \|.*`(\S+?)::(\S+?)` \|$"
+    lines = re.findall(line, page_of_bugs(), re.MULTILINE)
+    numbers = [number for number, *_ in lines]
+    for kind, least in {"P": 23, "L": 6}.items():
+        found = [int(number[1:]) for number in numbers if number[0] == kind]
+        assert len(found) >= least and found == list(range(1, len(found) + 1))
+    assert len(lines) == len(re.findall(r"^\| [PL]\d+ \|", page_of_bugs(), re.MULTILINE))
     for number, file, test in lines:
         path = ROOT / file
-        assert path.exists(), f"P{number}: there is no {file}"
-        assert f"def {test}(" in path.read_text(), f"P{number}: {file} has no {test}"
+        assert path.exists(), f"{number}: there is no {file}"
+        assert f"def {test}(" in path.read_text(), f"{number}: {file} has no {test}"
 
 
 def test_every_bug_of_our_own_has_a_test_that_exists() -> None:
@@ -170,6 +209,51 @@ def test_every_bug_of_our_own_has_a_test_that_exists() -> None:
 
 def page_of_bugs() -> str:
     return (ROOT / "docs" / "privacy-bugs.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_pages_speak_of_the_project_alone(page: Path) -> None:
+    """Not of the work on it: what was done when, in which sitting, for whom."""
+    words = (
+        r"\b(sessions? \d+|(in|this|last|next) sessions?|the issue'?s?|issue \d+|docs/state\.md)\b"
+    )
+    assert not re.findall(words, page.read_text(), re.IGNORECASE)
+
+
+def test_schema_page_names_every_key() -> None:
+    from limbeck._schema import _KEYS, _TOP
+
+    page = (ROOT / "docs" / "schema.md").read_text()
+    for key in {*_TOP, *_KEYS, *(key for keys in _KEYS.values() for key in keys)}:
+        assert f"`{key}`" in page, f"docs/schema.md lacks {key}"
+
+
+def test_every_page_is_on_the_site() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name in listed, f"mkdocs.yml lacks {page.name}"
+
+
+# ---- examples -----------------------------------------------------------------------------------
+
+EXAMPLES = ("csv_file", "image_folder", "own_method", "verify_in_ci", "redistill")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("sys.argv", [f"{name}.py"])
+    assert f"examples/{name}.py" in (ROOT / "docs" / "examples.md").read_text()
+    try:
+        runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    except SystemExit as ended:
+        assert not ended.code
+    assert capsys.readouterr().out.strip()
+    assert limbeck.Ledger().accounts() == []  # practice books nothing in the owner's ledger
 
 
 # ---- docstrings ---------------------------------------------------------------------------------
@@ -186,6 +270,15 @@ def test_public_names_have_docstrings(name: str) -> None:
         assert (thing.__doc__ or "").strip(), f"limbeck.{name} has no docstring"
         # A dataclass without one gets its signature as a docstring.
         assert not thing.__doc__.startswith(f"{name}("), f"limbeck.{name} has no docstring"
+
+
+@pytest.mark.parametrize("name", public())
+def test_public_names_are_in_the_reference(name: str) -> None:
+    thing = getattr(limbeck, name)
+    inner = isinstance(thing, ModuleType) and name not in ("datasets",)
+    if not inner:
+        listed = re.findall(r"^::: limbeck\.(\w+)$", (ROOT / "docs/api.md").read_text(), re.M)
+        assert name in listed, f"docs/api.md lacks limbeck.{name}"
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)

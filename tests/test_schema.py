@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -170,3 +171,11 @@ def test_an_ignored_column_need_not_be_filled_in() -> None:
         '[[column]]\nname = "x"\nkind = "float"\nmin = 0\nmax = 1\n'
     )
     assert [c.name for c in schema.columns] == ["x"] and schema.ignore == ("note",)
+
+
+def test_a_saved_schema_is_the_same_when_loaded(tmp_path: Path) -> None:
+    schema = table_schema()
+    schema.save(tmp_path / "schema.toml")
+    assert lk.Schema.load(tmp_path / "schema.toml") == schema
+    with pytest.raises(lk.SchemaError, match="Cannot write .*nowhere"):
+        schema.save(tmp_path / "nowhere" / "schema.toml")

@@ -233,6 +233,7 @@ def test_only_the_owner_can_read(tmp_path: Path) -> None:
             loose.touch()
             loose.chmod(0o666)
         ledger = lk.Ledger(path)
+        assert path.stat().st_mode & 0o777 == 0o600
         fresh = lk.Ledger(tmp_path / "fresh" / "ledger.sqlite")
         with Job(fresh.jobs, {"a": 1}) as job:
             job.begin("run", b"secret", "digest", {})
