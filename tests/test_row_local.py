@@ -400,6 +400,6 @@ def test_every_reading_bug_of_the_list_has_a_test_that_exists() -> None:
     root = Path(__file__).parent.parent
     page = (root / "docs" / "privacy-bugs.md").read_text()
     lines = re.findall(r"^\| R(\d+) \|.*`(\S+?)::(\S+?)` \|$", page, re.MULTILINE)
-    assert [int(number) for number, *_ in lines] == list(range(1, 10))
-    for number, file, test in lines:
-        assert f"def {test}(" in (root / file).read_text(), f"R{number}: {file} has no {test}"
+    assert [int(place) for place, *_ in lines] == list(range(1, 10))
+    for place, file, test in lines:
+        assert f"def {test}(" in (root / file).read_text(), f"R{place}: {file} has no {test}"

@@ -52,14 +52,16 @@ class CsvSource:
     def _table(self, lines: bytes, wanted: list[str]) -> pa.Table:
         """Whole lines as a table of bytes.
 
-        Parsed at one go, not as a stream of Arrow's: its thread may outlive its reader and bring
-        the program down at its end.
+        Arrow's own threads get nothing of Python's to hold (no file, no bytes, no function): one
+        that let go of it while the program ends would bring it down.
         """
+        memory = pa.BufferOutputStream()
+        memory.write(lines)
         return pa_csv.read_csv(
-            pa.BufferReader(lines),
+            pa.BufferReader(memory.getvalue()),
             read_options=pa_csv.ReadOptions(
                 # Room for the longest line, each of whose bytes may have become three.
-                column_names=self.names, block_size=4 * LINE_BYTES
+                column_names=self.names, block_size=4 * LINE_BYTES, use_threads=False
             ),
             parse_options=pa_csv.ParseOptions(
                 delimiter=self.delimiter,
