@@ -145,6 +145,23 @@ def test_no_strange_neighbour_moves_an_answer_beyond_its_sensitivity(
     assert longest[-1] > 0.9 * limits[-1]  # the bound is used, not hidden behind zeros
 
 
+@each_kind
+def test_no_row_taken_out_moves_an_answer_beyond_its_sensitivity(kind: Kind) -> None:
+    """Brute force over every row that can be removed, noise frozen."""
+    rows = table_rows(25, seed=3)
+    rows.loc[0, "income"] = 1e12
+    rows.loc[1, "ill"] = "who knows"
+    limits = [c.sensitivity for c in kind.question.charges(Unit())]
+    moves = []
+    for gone in range(len(rows)):
+        steps = _moves(kind, data(rows), data(rows.drop(index=gone)), multiplier=1.0)
+        assert all(m <= c * (1 + 1e-12) for step in steps for m, c in zip(step, limits, strict=True))
+        moves.append(max(step[-1] for step in steps))
+    assert max(moves) > 0.9 * limits[-1]
+    if not isinstance(kind.question, ColumnHistogram):  # which looks at no label
+        assert moves[1] == 0  # no declared label: in no class
+
+
 @each_unsampled
 def test_replacing_one_row_is_priced_double_and_clipped_once(kind: Kind) -> None:
     """By a real plan: the charge doubles, what one row may add does not."""
