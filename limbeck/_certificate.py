@@ -112,7 +112,7 @@ def make_certificate(
         "shares": {c.name: s for c, s in zip(plan.charges, plan.shares, strict=True)},
         "noise": {
             "discrete gaussian": "exact sampler on a grid of 2^-24 standard deviations, integer arithmetic",
-            "gaussian": "Box-Muller in float64, for iterated gradients only",
+            "iterated gradients": "rows rounded and added in integers, or a float64 sum with proven margin",
             "discrete laplace": "exact sampler, integer arithmetic",
             "generator": "ChaCha20 key stream, one key per measurement",
             "entropy": "a seed" if seeded else "256 bits from the operating system",

@@ -39,7 +39,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -129,7 +129,7 @@ class GradientSum:
     ) -> np.ndarray:
         """The integer sum (size,) of the clipped gradients of a batch's rows, given by their places."""
         if hasattr(source, "prepare"):
-            return self._ghost(source, parameters, batch, load)
+            return self._ghost(cast(RowGradients, source), parameters, batch, load)
         blocks = source.blocks if hasattr(source, "blocks") else _one_block(source)
         total = np.zeros(self.size, np.int64)
         for piece in _pieces(batch, self.shape):

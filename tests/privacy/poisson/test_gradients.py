@@ -136,7 +136,7 @@ def _traces_of_box_muller(noise: np.ndarray) -> float:
 
 
 def test_noise_cannot_be_told_from_noise_by_its_bits() -> None:
-    """P24: with Box-Muller in float64, a guess of the true sum is confirmed by the rest being
+    """L1: with Box-Muller in float64, a guess of the true sum is confirmed by the rest being
     sines and cosines. Here the rest of the true guess (no rows, 0) looks like that of any other."""
     size = 200_000
     uniform = Noise.from_seed(0).stream("attack").uniform(size).reshape(2, -1)
