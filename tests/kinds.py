@@ -288,6 +288,25 @@ def partial(kind: Kind, given: lk.Dataset, planned: Planned, unit: Unit, step: i
     return mechanism.session(held, kind.row_map).partial(step, kind.state or {})
 
 
+class Kept:
+    """Answers by name; one that was given to another question is no answer to this one."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[np.ndarray, str]] = {}
+
+    def load(self, name: str, digest: str) -> np.ndarray | None:
+        if name not in self.files:
+            return None
+        answer, asked = self.files[name]
+        if asked != digest:
+            raise lk.LimbeckError("asked with other public values")
+        return answer
+
+    def save(self, name: str, answer: np.ndarray, digest: str) -> None:
+        assert name not in self.files
+        self.files[name] = answer, digest
+
+
 def distance(one: Counter[str], two: Counter[str]) -> float:
     names = one.keys() | two.keys()
     return float(np.linalg.norm([one[name] - two[name] for name in names]))

@@ -20,6 +20,7 @@ from kinds import (
     SCHEMA,
     VALUES,
     Inquiry,
+    Kept,
     Kind,
     answers,
     data,
@@ -155,7 +156,9 @@ def test_no_row_taken_out_moves_an_answer_beyond_its_sensitivity(kind: Kind) -> 
     moves = []
     for gone in range(len(rows)):
         steps = _moves(kind, data(rows), data(rows.drop(index=gone)), multiplier=1.0)
-        assert all(m <= c * (1 + 1e-12) for step in steps for m, c in zip(step, limits, strict=True))
+        assert all(
+            m <= c * (1 + 1e-12) for step in steps for m, c in zip(step, limits, strict=True)
+        )
         moves.append(max(step[-1] for step in steps))
     assert max(moves) > 0.9 * limits[-1]
     if not isinstance(kind.question, ColumnHistogram):  # which looks at no label
@@ -469,25 +472,6 @@ def test_a_map_larger_than_planned_is_refused(kind: Kind) -> None:
 
 
 # ---- (h) answers that were given before ------------------------------------------------------
-
-
-class Kept:
-    """Answers by name; one that was given to another question is no answer to this one."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, tuple[np.ndarray, str]] = {}
-
-    def load(self, name: str, digest: str) -> np.ndarray | None:
-        if name not in self.files:
-            return None
-        answer, asked = self.files[name]
-        if asked != digest:
-            raise lk.LimbeckError("asked with other public values")
-        return answer
-
-    def save(self, name: str, answer: np.ndarray, digest: str) -> None:
-        assert name not in self.files
-        self.files[name] = answer, digest
 
 
 def _same(one: list[Any], two: list[Any]) -> bool:

@@ -71,7 +71,9 @@ def test_a_threshold_delta_is_what_it_says() -> None:
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("multiplier", [2.0, 5.0])
-def test_counts_of_values_have_the_noise_that_was_charged(adjacency: str, multiplier: float) -> None:
+def test_counts_of_values_have_the_noise_that_was_charged(
+    adjacency: str, multiplier: float
+) -> None:
     """Told by how often values of two counts pass: their distance is known in deviations."""
     question = FrequentValues(name="values", column="town", most=None, threshold_delta=0.05)
     unit = Unit(adjacency=adjacency)

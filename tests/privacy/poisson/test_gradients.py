@@ -64,9 +64,7 @@ def test_diverged_parameters_tell_nothing_of_the_rows(rows: int) -> None:
             return RowSums(ones, ones, 1, lambda factors: broken * factors.sum())
 
     nowhere = np.full(4, np.nan)
-    found, empty = (
-        _asked(table_rows(n), Endless(), nowhere, size=4, rows=30) for n in (rows, 0)
-    )
+    found, empty = (_asked(table_rows(n), Endless(), nowhere, size=4, rows=30) for n in (rows, 0))
     assert np.array_equal(found, empty) and np.isfinite(found).all()
 
 

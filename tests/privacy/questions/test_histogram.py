@@ -34,6 +34,4 @@ def test_counts_have_sensitivity_one_whatever_a_charge_says(epsilon: float | Non
     (charge,) = question.measured()
     for wrong in (0.01, 2.0):
         with pytest.raises(RuntimeError, match="sensitivity"):
-            question.calibrated(
-                [replace(charge, sensitivity=wrong, noise_multiplier=1.0)], Unit()
-            )
+            question.calibrated([replace(charge, sensitivity=wrong, noise_multiplier=1.0)], Unit())

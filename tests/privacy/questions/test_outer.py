@@ -30,7 +30,9 @@ def test_without_noise_they_are_the_plain_sums() -> None:
 
     def clipped(pairs: tuple[tuple[object, object], ...]) -> np.ndarray:
         made = [(a[:, :, None] * b[:, None, :]).reshape(len(slots), -1) for a, b in pairs]
-        return clip_rows(np.concatenate([np.asarray(m, np.float64) for m in made], axis=1), BOUND, 1)
+        return clip_rows(
+            np.concatenate([np.asarray(m, np.float64) for m in made], axis=1), BOUND, 1
+        )
 
     def by_class(each: np.ndarray) -> np.ndarray:
         return np.stack([each[rows.labels == c].sum(axis=0) for c in range(3)])
