@@ -8,13 +8,16 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import limbeck as lk
-from limbeck.privacy import Charge, Noise, Private, calibrate
+from limbeck.privacy import Noise, Planned, Private, Question, Unit, calibrate
+from limbeck.privacy.private import Answers
 
 TINY = {"features": 24, "steps": 2, "batch": 12, "hidden": (6,), "code": 3}
 """Settings under which a mean-embedding method runs in a moment."""
@@ -95,18 +98,48 @@ def image_rows(count: int, seed: int = 0, size: int = 8) -> tuple[np.ndarray, np
     return images, rng.integers(0, 2, count)
 
 
+def planned(
+    *questions: Question,
+    epsilon: float = 1.0,
+    multiplier: float | None = None,
+    adjacency: str = "add-remove",
+) -> list[Planned]:
+    """Questions with charges that share a budget evenly, or all of one noise multiplier."""
+    unit = Unit(adjacency=adjacency)
+    asked = [(question, question.charges(unit)) for question in questions]
+    charges = [charge for _, own in asked for charge in own]
+    if multiplier is not None:
+        charges = [replace(charge, noise_multiplier=multiplier) for charge in charges]
+    elif any(math.isnan(charge.noise_multiplier) for charge in charges) or math.isinf(epsilon):
+        charges = calibrate(charges, [1.0] * len(charges), lk.Budget(epsilon, 1e-5, adjacency))
+    left = iter(charges)
+    return [Planned(question=q, charges=tuple(next(left) for _ in own)) for q, own in asked]
+
+
 def ask(
     data: lk.Dataset,
-    *charges: Charge,
+    *questions: Question,
     epsilon: float = 1.0,
+    multiplier: float | None = None,
     noise: Noise | None = None,
     adjacency: str = "add-remove",
+    answers: Answers | None = None,
 ) -> Private:
-    """A `Private` whose charges share a budget evenly, or keep the noise they come with."""
-    budget = lk.Budget(epsilon, 1e-5, adjacency)
-    given = not any(math.isnan(c.noise_multiplier) for c in charges)
-    planned = charges if given else calibrate(charges, [1.0] * len(charges), budget)
-    return Private(data, planned, budget, noise or Noise.from_seed(0))
+    """A `Private` that may be asked these questions, under a budget or at a noise multiplier."""
+    kind: dict[str, Any] = {"epsilon": epsilon, "multiplier": multiplier, "adjacency": adjacency}
+    unit = Unit(adjacency=adjacency)
+    return Private(data, planned(*questions, **kind), unit, noise or Noise.from_seed(0), answers)
+
+
+def asked(
+    data: lk.Dataset, question: Question, row_map: Any = None, state: Any = None, **kind: Any
+) -> np.ndarray:
+    """The noisy answer to one question, or to its first step."""
+    private = ask(data, question, **kind)
+    if not question.stepwise:
+        return private.ask(question.name, row_map).values
+    with private.steps(question.name, row_map) as step:
+        return step(state)[-1].values
 
 
 def folder_bytes(folder: Path) -> dict[str, bytes]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,6 +65,8 @@ class Private:
         names = [charge.name for p in planned for charge in p.charges]
         if len(set(names)) < len(names) or len(self._planned) < len(planned):
             raise RuntimeError("two charges of a plan have the same name")
+        for p in planned:
+            _check_priced(p, unit)
         self._asked: dict[str, int] = {}
         self._progress = progress
         self.schema = data.schema
@@ -220,6 +223,17 @@ class Private:
         for charge, answer in zip(planned.charges, found, strict=True):
             name = _kept_name(planned.question, charge, number)
             self._answers.save(name, answer.values, digest=digest)
+
+
+def _check_priced(planned: Planned, unit: Unit) -> None:
+    """A question is answered at the price of its own charges, whatever their noise; no sampling,
+    mechanism or number of steps is credited to one that does not use it."""
+    found, wanted = (
+        [replace(charge, noise_multiplier=0.0) for charge in charges]
+        for charges in (planned.charges, planned.question.charges(unit))
+    )
+    if found != wanted:
+        raise RuntimeError(f"'{planned.question.name}' was planned as another kind of question")
 
 
 def _kept_name(question: Question, charge: Charge, number: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._check import LimbeckError
 from ..._data import Rows
 from .._accountant import Charge
 from .._noise import Stream
@@ -68,6 +69,8 @@ class Gradients(Question):
     def calibrated(
         self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
     ) -> SummedBatches:
+        if unit.factor != 1:
+            raise LimbeckError("Poisson sampling is accounted under add/remove only.")
         (charge,) = charges
         batches = PoissonBatches(self.rate, self.rows)
         grid = GradientSum(

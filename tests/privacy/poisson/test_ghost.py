@@ -15,25 +15,27 @@ import pytest
 
 from limbeck.features import (
     EmpiricalNTK,
-    FeatureGradients,
-    FeatureSpaceGradients,
     FullyConnectedNTK,
-    PlainGradients,
-    PulledGradients,
     Scattering,
     Support,
-    TangentGradients,
-    _ghost_features,
     centred,
     features_of,
     gaussian_support,
     pull_back,
     row_loss,
 )
-from limbeck.features._ghost_features import _pull_many
-from limbeck.features._ghost_norms import _pays
-from limbeck.privacy import RowSums
-from limbeck.privacy._gradients import ERROR, GradientSum
+from limbeck.privacy import (
+    FeatureGradients,
+    FeatureSpaceGradients,
+    PlainGradients,
+    PulledGradients,
+    RowSums,
+    TangentGradients,
+)
+from limbeck.privacy.poisson import ghost_features
+from limbeck.privacy.poisson.ghost_features import _pull_many
+from limbeck.privacy.poisson.ghost_norms import _pays
+from limbeck.privacy.poisson.gradient_sum import ERROR, GradientSum
 
 CLASSES = 4
 
@@ -247,7 +249,7 @@ def test_no_clipped_gradient_is_longer_than_the_bound(
 
 def test_derivatives_that_are_made_again_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no room to keep them from the norms to the sum."""
-    monkeypatch.setattr(_ghost_features, "KEPT", 0)
+    monkeypatch.setattr(ghost_features, "KEPT", 0)
     assert 0 < _longest(*_adversary(_scattering, 8, 1.0), 1e-6) <= 1e-6
 
 
