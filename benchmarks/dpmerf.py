@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 import limbeck as lk
 
-LIMBECK = [sys.executable, "-c", "from limbeck.cli import main; main()"]
+LIMBECK = [sys.executable, "-c", "from limbeck.cli.main import main; main()"]
 
 
 def release(name: str, file: str, seed: int, folder: Path) -> tuple[Path, float, float]:

@@ -28,9 +28,9 @@ from _measure import HERE, keep
 from jax.flatten_util import ravel_pytree
 
 import limbeck as lk
-from limbeck._recipe import Recipe
 from limbeck.features import Scattering, mismatch, split_blocks
 from limbeck.nets import build_generator
+from limbeck.run import Recipe
 from limbeck.scores import frechet_distance
 
 STATE = HERE / "dpntk.json"

@@ -19,7 +19,7 @@ from _measure import keep, run_measured
 
 import limbeck as lk
 from limbeck.privacy import Noise
-from limbeck.privacy._discrete import SIGMA, discrete_gaussian
+from limbeck.privacy.discrete import SIGMA, discrete_gaussian
 
 DRAWS = 6_000_000
 
@@ -91,7 +91,7 @@ def main() -> None:
             str(folder / "schema.toml"),
         ]
         summed = run_measured(plain)
-        distill = [sys.executable, "-c", "from limbeck.cli import main; main()", "distill"]
+        distill = [sys.executable, "-c", "from limbeck.cli.main import main; main()", "distill"]
         recipe = folder / "recipe.toml"
         recipe.write_text('method = "dp-merf"\n[settings]\nfeatures = 200\nsteps = 50\n')
         words = [

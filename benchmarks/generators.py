@@ -35,7 +35,7 @@ from _measure import HERE, delta_for, keep
 from _plot import lines
 
 import limbeck as lk
-from limbeck._recipe import Recipe, make_method
+from limbeck.run import Recipe, make_method
 from limbeck.scores import TWELVE, classifier_scores, discretise, marginal_distance
 
 STATE = HERE / "generators.json"

@@ -27,13 +27,14 @@ from typing import Any
 import jax
 import numpy as np
 from _measure import HERE, keep
+from limbeck.privacy._teachers import Ensemble, Shards
 
 import limbeck as lk
-from limbeck._recipe import Recipe
-from limbeck.methods._gpate import _question
+from limbeck.accounting import Budget, calibrate
+from limbeck.methods.gpate.gpate import _question
 from limbeck.nets import build_generator
-from limbeck.privacy import Budget, Noise, Private, calibrate
-from limbeck.privacy._teachers import Ensemble, Shards
+from limbeck.privacy import Noise, Private
+from limbeck.run import Recipe
 from limbeck.scores import CREDIT, classifier_scores, cnn_accuracy
 
 STATE = HERE / "gpate.json"

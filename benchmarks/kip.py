@@ -33,8 +33,8 @@ import optax
 from _measure import HERE, keep
 
 import limbeck as lk
-from limbeck._recipe import Recipe
 from limbeck.features import Support, TangentGradients, centred
+from limbeck.run import Recipe
 from limbeck.scores import ridge_accuracy
 
 DATA = {"mnist": "mnist", "fashion": "fashion-mnist", "cifar10": "cifar10"}

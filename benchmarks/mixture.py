@@ -20,9 +20,9 @@ from _measure import HERE, keep
 from _plot import scatter
 
 import limbeck as lk
-from limbeck._recipe import Recipe
-from limbeck.datasets._mixture import Mixture
-from limbeck.datasets._registry import entry
+from limbeck.datasets.mixture import Mixture
+from limbeck.datasets.registry import entry
+from limbeck.run import Recipe
 from limbeck.scores import mixture_nll
 
 STATE = HERE / "mixture.json"

@@ -23,10 +23,10 @@ import numpy as np
 from _measure import HERE, keep
 
 import limbeck as lk
-from limbeck._classifier import train_classifier
-from limbeck.reproduce._bench import Bench, bench
+from limbeck.papers.bench import Bench, bench
+from limbeck.run import train_classifier
 from limbeck.scores import TWELVE, classifier_scores, legacy_scores, score_chances
-from limbeck.scores._legacy import CANDIDATES
+from limbeck.scores.legacy import CANDIDATES
 
 STATE = HERE / "scores.json"
 LEGACY_ROWS = 5_000

@@ -22,7 +22,7 @@ from _measure import HERE, delta_for, keep, run_measured
 import limbeck as lk
 from limbeck.scores import classifier_scores, discretise, mean_marginal_distance
 
-LIMBECK = [sys.executable, "-c", "from limbeck.cli import main; main()"]
+LIMBECK = [sys.executable, "-c", "from limbeck.cli.main import main; main()"]
 TABLES = (
     "adult", "census", "cervical", "covtype", "credit", "epileptic", "intrusion", "isolet",
 )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 from typer.main import get_command
 
-from limbeck.cli import app
+from limbeck.cli.main import app
 
 ROOT = Path(__file__).parent.parent
 OUTSIDE = ("*.md", "benchmarks/**/*.md", "benchmarks/*.png")

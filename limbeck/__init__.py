@@ -7,44 +7,33 @@ Budget(epsilon=1.0, delta=1e-05, adjacency='add-remove')
 
 from typing import TYPE_CHECKING
 
-from . import _memory as _memory  # first, before anything starts a thread
-from ._lazy import lazily
+from . import memory as memory  # first, before anything starts a thread
+from .lazy import lazily
 
 # The table of contents, twice: for type checkers and readers, and for looking up on first use.
 if TYPE_CHECKING:
+    from . import accounting as accounting
     from . import datasets as datasets
     from . import features as features
+    from . import ledger as ledger
     from . import methods as methods
     from . import nets as nets
     from . import privacy as privacy
+    from . import release as release
     from . import scores as scores
-    from ._check import BudgetExceeded as BudgetExceeded
-    from ._check import DataError as DataError
-    from ._check import LimbeckError as LimbeckError
-    from ._check import ReleaseError as ReleaseError
-    from ._check import SchemaError as SchemaError
-    from ._columns import Category as Category
-    from ._columns import Date as Date
-    from ._columns import Image as Image
-    from ._columns import Numeric as Numeric
-    from ._data import Dataset as Dataset
-    from ._distill import distill as distill
-    from ._distill import redistil as redistil
-    from ._evaluate import evaluate as evaluate
-    from ._io import draft_schema as draft_schema
-    from ._io import read as read
-    from ._measured import MeasuredScores as MeasuredScores
-    from ._measured import measure_scores as measure_scores
-    from ._plan import Plan as Plan
-    from ._plan import plan as plan
-    from ._release import Images as Images
-    from ._release import Release as Release
-    from ._schema import Lifetime as Lifetime
-    from ._schema import Schema as Schema
-    from ._tune import tune as tune
-    from ._verdict import Verdict as Verdict
-    from ._verdict import verify as verify
-    from ._version import __version__ as __version__
+    from .accounting import Budget as Budget
+    from .data import Dataset as Dataset
+    from .data import draft_schema as draft_schema
+    from .data import read as read
+    from .errors import BudgetExceeded as BudgetExceeded
+    from .errors import DataError as DataError
+    from .errors import LimbeckError as LimbeckError
+    from .errors import ReleaseError as ReleaseError
+    from .errors import SchemaError as SchemaError
+    from .evaluation import MeasuredScores as MeasuredScores
+    from .evaluation import evaluate as evaluate
+    from .evaluation import measure_scores as measure_scores
+    from .ledger import Ledger as Ledger
     from .methods import DPHP as DPHP
     from .methods import DPKIP as DPKIP
     from .methods import DPMERF as DPMERF
@@ -55,29 +44,39 @@ if TYPE_CHECKING:
     from .methods import FullMMD as FullMMD
     from .methods import Marginals as Marginals
     from .methods import MeasureOnce as MeasureOnce
-    from .privacy import Budget as Budget
-    from .privacy import Ledger as Ledger
+    from .planning import Plan as Plan
+    from .planning import plan as plan
+    from .release import Images as Images
+    from .release import Release as Release
+    from .release import Verdict as Verdict
+    from .release import verify as verify
+    from .run import distill as distill
+    from .run import redistil as redistil
+    from .run import tune as tune
+    from .schema import Category as Category
+    from .schema import Date as Date
+    from .schema import Image as Image
+    from .schema import Lifetime as Lifetime
+    from .schema import Numeric as Numeric
+    from .schema import Schema as Schema
     from .scores import Scores as Scores
+    from .version import __version__ as __version__
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "_check": "BudgetExceeded DataError LimbeckError ReleaseError SchemaError",
-            "_columns": "Category Date Image Numeric",
-            "_data": "Dataset",
-            "_distill": "distill redistil",
-            "_evaluate": "evaluate",
-            "_io": "draft_schema read",
-            "_measured": "MeasuredScores measure_scores",
-            "_plan": "Plan plan",
-            "_release": "Images Release",
-            "_schema": "Lifetime Schema",
-            "_tune": "tune",
+            "accounting": "Budget",
+            "data": "Dataset draft_schema read",
+            "errors": "BudgetExceeded DataError LimbeckError ReleaseError SchemaError",
+            "evaluation": "MeasuredScores evaluate measure_scores",
+            "ledger": "Ledger",
             "methods": "DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS FullMMD Marginals MeasureOnce",
-            "privacy": "Budget Ledger",
+            "release": "Images Release Verdict verify",
+            "planning": "Plan plan",
+            "run": "distill redistil tune",
+            "schema": "Category Date Image Lifetime Numeric Schema",
             "scores": "Scores",
-            "_verdict": "Verdict verify",
-            "_version": "__version__",
+            "version": "__version__",
         },
-        rooms="datasets features methods nets privacy scores",
+        rooms="accounting datasets features ledger methods nets privacy release scores",
     )

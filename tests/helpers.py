@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 import limbeck as lk
-from limbeck.privacy import Noise, Planned, Private, Question, Unit, calibrate
+from limbeck.accounting import calibrate
+from limbeck.privacy import Noise, Planned, Private, Question, Unit
 from limbeck.privacy.private import Answers
 
 TINY = {"features": 24, "steps": 2, "batch": 12, "hidden": (6,), "code": 3}

@@ -11,21 +11,26 @@ INNER = {"_encoded", "_rows", "_values", "_content", "_digest", "_raw_digest", "
 """Attributes of `Dataset` that hold or give rows, or what depends on them."""
 
 MAY_TOUCH = {
-    "privacy/_private.py": {"_encoded", "_values", "_content"},  # the holder of rows
-    "_paid.py": {"_encoded", "_digest"},  # reads them before it pays, to resume on the same ones
-    "_bare.py": {"_encoded"},  # the one other door
+    "privacy/private.py": {"_content"},  # the holder of rows: are they the same as before?
+    "privacy/question.py": {"_encoded"},  # what a mechanism is given
+    "privacy/estimate/values.py": {"_values"},  # values that the schema does not name yet
+    "ledger/paid.py": {
+        "_encoded",
+        "_digest",
+    },  # reads them before it pays, to resume on the same ones
+    "data/bare.py": {"_encoded"},  # the one other door
 }
 
 MAY_SEE_BARE_ROWS = {
-    "_release.py",  # released rows, read back
-    "_learner.py",  # released rows
-    "_evaluate.py",  # counts of rows, in internal scores
-    "_report.py",  # real rows beside released ones: stamps the page internal
-    "scores/_battery.py",  # internal scores
-    "scores/_logistic.py",
-    "reproduce/_bench.py",  # named public data
-    "reproduce/_making.py",
-    "reproduce/_scoring.py",
+    "release/release.py",  # released rows, read back
+    "evaluation/learner.py",  # released rows
+    "evaluation/internal.py",  # counts of rows, in internal scores
+    "report/report.py",  # real rows beside released ones: stamps the page internal
+    "scores/battery.py",  # internal scores
+    "scores/logistic.py",
+    "papers/bench.py",  # named public data
+    "papers/making.py",
+    "papers/scoring.py",
 }
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import limbeck as lk
-from limbeck._classifier import PrivateClassifier, train_classifier
 from limbeck.privacy import Noise
+from limbeck.run import PrivateClassifier, train_classifier
 
 SCHEMA = lk.Schema(
     dataset="people",

@@ -34,7 +34,7 @@ from PIL import Image as Picture
 from typer.main import get_command
 
 import limbeck as lk
-from limbeck import cli
+from limbeck.cli.main import main as cli
 
 SCHEMA = """\
 dataset = "people"
@@ -224,7 +224,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, compiled_once: None) -> Path:
     folder = tmp_path_factory.mktemp("made")
     desk = Desk(folder, folder / "ledger.sqlite", folder, run=lambda words: Outcome(0, "", ""))
     done = subprocess.run(
-        [sys.executable, "-c", "from limbeck.cli import main; main()", *desk.distill()],
+        [sys.executable, "-c", "from limbeck.cli.main import main; main()", *desk.distill()],
         env=os.environ | {"LIMBECK_LEDGER": str(desk.ledger)},
         capture_output=True,
         text=True,
@@ -1086,7 +1086,7 @@ def test_out_of_memory(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*given: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("limbeck._io._csv.raw_columns", full)
+    monkeypatch.setattr("limbeck.data.csv_files.raw_columns", full)
     check_refused(desk, desk.distill(), ("Out of memory", "fewer features"))
 
 
@@ -1160,7 +1160,7 @@ def test_nobody_listens(desk: Desk, words: list[str], stdout: str) -> None:
     os.close(given)
     shell = ["sh", "-c", 'exec "$@" >&-' if stdout == "closed" else 'exec "$@"', "sh"]
     done = subprocess.run(
-        [*shell, sys.executable, "-c", "from limbeck.cli import main; main()", *words],
+        [*shell, sys.executable, "-c", "from limbeck.cli.main import main; main()", *words],
         env=os.environ | {"LIMBECK_LEDGER": str(desk.ledger)},
         stdout=wanted,
         stderr=subprocess.PIPE,
@@ -1184,7 +1184,7 @@ def test_a_paid_run_goes_on_when_nobody_listens(desk: Desk) -> None:
 
 def command(desk: Desk, words: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", "from limbeck.cli import main; main()", *words],
+        [sys.executable, "-c", "from limbeck.cli.main import main; main()", *words],
         env=os.environ | {"LIMBECK_LEDGER": str(desk.ledger)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -1213,7 +1213,7 @@ def test_interrupted_then_resumed(desk: Desk) -> None:
     first = desk.accounts()
     assert [run["state"] for run in first[0]["runs"]] == ["interrupted, resumable"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("limbeck._paid.version", lambda name: "99.1")
+        patch.setattr("limbeck.ledger.paid.version", lambda name: "99.1")
         refused = desk.run(words)
         assert refused.code == 2 and refused.err.count("\n") == 1, refused.err
         for word in ("limbeck 99.1", "--pay-again", "plan "):
@@ -1228,7 +1228,7 @@ def test_interrupted_then_resumed(desk: Desk) -> None:
 
 
 def resume_short(desk: Desk, words: list[str]) -> None:
-    import limbeck.methods._embedding as embedding
+    import limbeck.methods.mean_embedding.embedding as embedding
 
     fit = embedding.fit
     with pytest.MonkeyPatch.context() as patch:
@@ -1272,7 +1272,7 @@ def test_failing_writes(desk: Desk, name: str, monkeypatch: pytest.MonkeyPatch) 
     before = contents(desk.folder) | {"people.csv": CSV.encode(), "recipe.toml": RECIPE.encode()}
     before["schema.toml"] = SCHEMA.encode()
     with monkeypatch.context() as patch:
-        patch.setattr(f"limbeck._release.{name}", fail)
+        patch.setattr(f"limbeck.release.release.{name}", fail)
         got = desk.run(desk.distill())
     assert got.code == 2 and "Input/output error" in got.err and got.err.count("\n") == 1
     assert contents(desk.folder) == before

@@ -11,7 +11,8 @@ import pytest
 from helpers import TINY
 
 import limbeck as lk
-from limbeck import _demo, cli
+from limbeck.cli.main import main as cli
+from limbeck.run import demo as _demo
 
 
 def _limbeck(

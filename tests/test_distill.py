@@ -15,7 +15,7 @@ import pytest
 from helpers import TINY, table_rows, table_schema
 
 import limbeck as lk
-from limbeck.methods import _embedding
+from limbeck.methods.mean_embedding import embedding as _embedding
 from limbeck.privacy import _private
 
 METHOD = lk.DPMERF(**TINY)
@@ -134,9 +134,9 @@ def test_a_resumed_run_never_mixes_two_plans(
     job, secret = _begun(ledger, monkeypatch)
     data = lk.read(table_rows(100), table_schema())
     if changed == "plan":
-        monkeypatch.setattr("limbeck._distill.plan", _louder)
+        monkeypatch.setattr("limbeck.run.distilling.plan", _louder)
     elif changed == "version":
-        monkeypatch.setattr("limbeck._paid.version", lambda name: "99.1")
+        monkeypatch.setattr("limbeck.ledger.paid.version", lambda name: "99.1")
     else:
         (job / "plan").unlink()
     with pytest.raises(lk.LimbeckError, match="unfinished run.*--pay-again") as refused:
@@ -240,7 +240,7 @@ def test_a_process_killed_outright_resumes(tmp_path: Path) -> None:
         'method = "dp-merf"\n[settings]\nfeatures = 20\nsteps = 6000\nbatch = 8\nhidden = [4]\n'
     )
     (tmp_path / "recipe.toml").write_text(recipe)
-    limbeck = [sys.executable, "-c", "from limbeck.cli import main; main()"]
+    limbeck = [sys.executable, "-c", "from limbeck.cli.main import main; main()"]
     command = limbeck + [
         "distill",
         "rows.csv",

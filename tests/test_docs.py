@@ -20,9 +20,9 @@ import jsonschema
 import pytest
 
 import limbeck
-from limbeck._recipe import Recipe
-from limbeck.cli import main
+from limbeck.cli.main import main
 from limbeck.methods import METHODS, AbstractMethod
+from limbeck.run import Recipe
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -221,7 +221,7 @@ def test_pages_speak_of_the_project_alone(page: Path) -> None:
 
 
 def test_schema_page_names_every_key() -> None:
-    from limbeck._schema import _KEYS, _TOP
+    from limbeck.schema.schema import _KEYS, _TOP
 
     page = (ROOT / "docs" / "schema.md").read_text()
     for key in {*_TOP, *_KEYS, *(key for keys in _KEYS.values() for key in keys)}:

@@ -17,7 +17,7 @@ from helpers import image_rows, image_schema, table_rows, table_schema
 from PIL import Image as Picture
 
 import limbeck as lk
-from limbeck import _data
+from limbeck.data import dataset as _data
 
 
 def _rows(source: object, schema: lk.Schema) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +87,7 @@ def test_mixed_pandas_columns_become_texts() -> None:
 
 
 def test_a_csv_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limbeck._io._csv.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("limbeck.data.csv_files.BLOCK_BYTES", 1 << 12)
     frame = table_rows(3000)
     frame.to_csv(tmp_path / "t.csv", index=False)
     assert _same(_rows(tmp_path / "t.csv", table_schema()), _rows(frame, table_schema()))
@@ -184,8 +184,8 @@ def test_an_open_quote_harms_no_other_line(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How one record is written never changes how another is read: that would be sensitivity n."""
-    monkeypatch.setattr("limbeck._io._csv.BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr("limbeck._io._csv.LINE_BYTES", 1 << 10)
+    monkeypatch.setattr("limbeck.data.csv_files.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("limbeck.data.csv_files.LINE_BYTES", 1 << 10)
     frame, schema = table_rows(300), table_schema()
     frame["town"] = np.where(
         frame["town"] == "north", '"north"', frame["town"]
@@ -223,8 +223,8 @@ def test_one_line_is_one_record_whatever_it_holds(tmp_path: Path) -> None:
 def test_a_line_too_long_vanishes_wherever_it_stands(
     position: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("limbeck._io._csv.BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr("limbeck._io._csv.LINE_BYTES", 1 << 10)
+    monkeypatch.setattr("limbeck.data.csv_files.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("limbeck.data.csv_files.LINE_BYTES", 1 << 10)
     schema = lk.Schema(dataset="d", rows=9, columns=(lk.Category(name="c", values=("a", "b")),))
     for length in (1025, 1500, 9000):
         lines = ["a"] * 100

@@ -13,9 +13,9 @@ from helpers import folder_bytes
 from laws import CASES, Case, release_in_law_mode
 
 import limbeck as lk
-from limbeck._release import draw
 from limbeck.methods import METHODS, Generated
 from limbeck.privacy import Noise, Private
+from limbeck.release import draw
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 

@@ -10,24 +10,19 @@ import pytest
 ROOT = Path(__file__).parent.parent / "limbeck"
 
 ORDER = [
-    {"_check", "_memory", "_lazy", "_version"},
-    {"_seal"},
-    {"_columns", "_outside"},
-    {"_schema"},
-    {"_data"},
-    {"_bare"},
-    {"nets", "_io", "privacy"},
-    {"features", "_second_opinion"},
-    {"_verify"},
+    {"errors", "memory", "lazy", "version", "outside"},
+    {"schema"},
+    {"data", "accounting", "nets"},
+    {"features"},
+    {"privacy"},
     {"methods", "datasets", "scores"},
-    {"_plan", "_recipe"},
-    {"_asked"},
-    {"_certificate", "_verdict", "_card", "_charts"},
-    {"_paid"},
-    {"_release", "_classifier"},
-    {"_distill", "_evaluate", "_learner"},
-    {"_measured", "_tune"},
-    {"_demo", "_report", "reproduce"},
+    {"planning"},
+    {"ledger"},
+    {"release"},
+    {"evaluation"},
+    {"run"},
+    {"report", "papers"},
+    {"demo"},
     {"__init__"},
     {"cli"},
 ]
@@ -41,15 +36,15 @@ FORBIDDEN = {
     ("privacy", "nets"),
 }
 ONE_DOOR = {
-    "pyarrow": {"_io"},
-    "PIL": {"_io"},
+    "pyarrow": {"data"},
+    "PIL": {"data"},
     "typer": {"cli"},
     "rich": {"cli"},
-    "dp_accounting": {"privacy"},
+    "dp_accounting": {"accounting", "ledger"},
     "cryptography": {"privacy"},
     "pooch": {"datasets"},
-    "jinja2": {"_report"},
-    "sqlite3": {"privacy"},
+    "jinja2": {"report"},
+    "sqlite3": {"ledger"},
 }
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent / "limbeck"
 RUN = """
 import sys
 sys.argv = ["limbeck", *sys.argv[1:]]
-from limbeck.cli import main
+from limbeck.cli.main import main
 try:
     main()
 finally:

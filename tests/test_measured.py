@@ -13,8 +13,8 @@ import pytest
 from helpers import TINY, image_rows, image_schema
 
 import limbeck as lk
-from limbeck import cli
-from limbeck._measured import figures_of
+from limbeck.cli.main import main as cli
+from limbeck.evaluation import figures_of
 from limbeck.privacy import Noise
 
 BUDGET = lk.Budget(0.5, 1e-5)

@@ -15,7 +15,7 @@ from helpers import TINY, image_rows, image_schema, table_rows, table_schema
 from PIL import Image as Picture
 
 import limbeck as lk
-from limbeck import _release
+from limbeck.release import release as _release
 
 METHOD = lk.DPMERF(**TINY)
 

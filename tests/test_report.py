@@ -28,9 +28,9 @@ from helpers import (
 from PIL import Image
 
 import limbeck as lk
-from limbeck import cli
-from limbeck._charts import Point, curve, histogram, score_bar
-from limbeck._evaluate import certificate_digest
+from limbeck.cli.main import main as cli
+from limbeck.evaluation import certificate_digest
+from limbeck.report import Point, curve, histogram, score_bar
 from limbeck.scores import Score
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")

@@ -28,9 +28,8 @@ from hypothesis import strategies as st
 from PIL import Image as Picture
 
 import limbeck as lk
-from limbeck._columns import Image, Raw, Values, canonical
-from limbeck._io import open_source
-from limbeck._io._cells import READABLE, family, number
+from limbeck.data import READABLE, family, number, open_source
+from limbeck.schema import Image, Raw, Values, canonical
 
 LINE = 64
 COLUMNS = {
@@ -83,8 +82,8 @@ def rows_of(source: object, schema: lk.Schema) -> list[tuple[object, ...]]:
 @contextmanager
 def small_blocks() -> Iterator[Path]:
     with (
-        mock.patch("limbeck._io._csv.LINE_BYTES", LINE),
-        mock.patch("limbeck._io._csv.BLOCK_BYTES", 4 * LINE - 1),
+        mock.patch("limbeck.data.csv_files.LINE_BYTES", LINE),
+        mock.patch("limbeck.data.csv_files.BLOCK_BYTES", 4 * LINE - 1),
         TemporaryDirectory() as folder,
     ):
         yield Path(folder) / "t.csv"

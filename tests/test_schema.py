@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import limbeck as lk
-from limbeck._columns import Values
-from limbeck._schema import dataset_name
+from limbeck.schema import Values, dataset_name
 
 
 def test_a_schema_survives_its_file(tmp_path: object) -> None:

@@ -12,10 +12,11 @@ import pytest
 from helpers import FEW, TINY, folder_bytes
 
 import limbeck as lk
-from limbeck import cli
-from limbeck._learner import Linear
-from limbeck._tune import Right
-from limbeck.privacy import Budget, Charge, Noise, calibrate_stopping, draw_runs, stopping_cost
+from limbeck.accounting import Budget, Charge, calibrate_stopping, draw_runs, stopping_cost
+from limbeck.cli.main import main as cli
+from limbeck.evaluation import Linear
+from limbeck.privacy import Noise
+from limbeck.run import Right
 
 BUDGET = lk.Budget(1.0, 1e-5)
 FREE = [lk.Marginals(soft_rows=60, steps=5, restraint=r) for r in (1.0, 0.2)]
@@ -77,7 +78,9 @@ def test_the_better_candidate_wins(winner: int, monkeypatch: pytest.MonkeyPatch)
     """With a learner that is always right about one candidate and always wrong about the other."""
     right = np.array([[-1.0, 1.0], [0.5, -0.5]], np.float32)  # ill from half of the range on
     made = iter([right if number == winner else -right for number in range(2)])
-    monkeypatch.setattr("limbeck._tune.learn", lambda *told: (Linear(next(made)), "a fixed one"))
+    monkeypatch.setattr(
+        "limbeck.run.tuning.learn", lambda *told: (Linear(next(made)), "a fixed one")
+    )
     release = lk.tune(lk.read(rows(), schema()), FREE, BUDGET, seed=0)
     assert release.certificate["method"]["settings"] == FREE[winner].settings()
     assert release.certificate["method"]["chosen_among"]["learner"] == "a fixed one"
@@ -104,7 +107,7 @@ def test_random_stopping_costs_less_than_trying_all() -> None:
     from dp_accounting.dp_event import GaussianDpEvent, RepeatAndSelectDpEvent
     from dp_accounting.rdp import RdpAccountant
 
-    from limbeck.privacy._stopping import ORDERS
+    from limbeck.accounting import ORDERS
 
     peer = RdpAccountant(list(ORDERS))
     peer.compose(RepeatAndSelectDpEvent(GaussianDpEvent(found[0].noise_multiplier), 4.0, 0.0))
@@ -114,7 +117,7 @@ def test_random_stopping_costs_less_than_trying_all() -> None:
 def test_progress_does_not_tell_the_number_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The price holds for the winner alone, whatever the number of runs: so none may show."""
     drawn, told = iter([1, 4]), []
-    monkeypatch.setattr("limbeck._tune.draw_runs", lambda coins, mean: next(drawn))
+    monkeypatch.setattr("limbeck.run.tuning.draw_runs", lambda coins, mean: next(drawn))
     for seed in (1, 2):
         seen: list[tuple[str, float]] = []
         lk.tune(
@@ -135,11 +138,11 @@ def test_a_resumed_choice_never_mixes_the_plans_of_its_candidates(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("limbeck._tune._tried", die)
+        patched.setattr("limbeck.run.tuning._tried", die)
         lk.tune(data, NOT_FREE, BUDGET, ledger=book)
     with monkeypatch.context() as patched, pytest.raises(lk.LimbeckError, match="two plans"):
         patched.setattr(
-            "limbeck._plan.choice_charge",
+            "limbeck.planning.choice_charge",
             lambda n: Charge(name="choice", sensitivity=1.5, coordinates=n),
         )
         lk.tune(data, NOT_FREE, BUDGET, ledger=book)
@@ -184,7 +187,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
     assert "chosen among 2 candidates by one set of measurements" in capsys.readouterr().out
     changed = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert lk.verify(tmp_path / "out").epsilon <= 1 + 1e-9
-    from limbeck._asked import check_questions
+    from limbeck.release import check_questions
 
     changed["method"]["chosen_among"] = None
     with pytest.raises(lk.ReleaseError, match="choice"):

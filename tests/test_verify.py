@@ -21,10 +21,10 @@ import pytest
 from helpers import FEW, TINY, table_rows, table_schema
 
 import limbeck as lk
-from limbeck import _certificate, _distill
-from limbeck._second_opinion import attack_delta, exact_epsilon
-from limbeck._verify import recompute
-from limbeck.privacy import Charge, calibrate, cost
+from limbeck.accounting import Charge, calibrate, cost
+from limbeck.release import attack_delta, exact_epsilon, recompute
+from limbeck.release import certificate as _certificate
+from limbeck.run import distill as _distill
 
 OLD = Path(__file__).parent / "oracles" / "format1"
 Change = Callable[[dict[str, Any]], None]
@@ -191,7 +191,7 @@ def test_fewer_steps_of_a_known_method_do_not_pass_even_if_all_figures_follow(
     def change(certificate: dict[str, Any]) -> None:
         certificate["charges"] = certificate["charges"][:1]
         found = cost([Charge(**c) for c in certificate["charges"]], lk.Budget(1.0))
-        from limbeck._verify import accounting
+        from limbeck.release import accounting
 
         certificate["accounting"] = accounting(found)
 
@@ -301,7 +301,7 @@ class Refuse:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Refuse())
 sys.argv = ["limbeck", *sys.argv[1:]]
-from limbeck.cli import main
+from limbeck.cli.main import main
 try:
     main()
 finally:
@@ -345,7 +345,7 @@ def test_arithmetic_alone_loads_no_jax(sealed: Path) -> None:
 def test_the_command_says_yes_only_if_everything_holds(
     sealed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from limbeck import cli
+    from limbeck.cli.main import main as cli
 
     for folder, code in ((sealed, 0), (OLD / "dp-kip", 3), (sealed / "nowhere", 2)):
         monkeypatch.setattr("sys.argv", ["limbeck", "verify", str(folder)])
@@ -416,7 +416,7 @@ def test_a_price_that_an_attack_refutes_is_refused(
     gradients: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An accountant that is wrong by a factor, and consistent about it, does not pass."""
-    from limbeck import _verify
+    from limbeck.release import verify as _verify
 
     def too_cheap(charges: Any, budget: Any) -> Any:
         found = cost(charges, budget)

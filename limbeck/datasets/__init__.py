@@ -7,12 +7,12 @@
 A data set here is data, not code: an entry in `registry.toml` and a schema in `schemas/`.
 """
 
-from ._mixture import Mixture as Mixture
-from ._pictures import Pictures as Pictures
-from ._public import PublicData as PublicData
-from ._public import load as load
-from ._public import write as write
-from ._registry import About as About
-from ._registry import about as about
-from ._registry import names as names
-from ._registry import schema as schema
+from .mixture import Mixture as Mixture
+from .pictures import Pictures as Pictures
+from .public import PublicData as PublicData
+from .public import load as load
+from .public import write as write
+from .registry import About as About
+from .registry import about as about
+from .registry import names as names
+from .registry import schema as schema

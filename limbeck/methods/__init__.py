@@ -1,39 +1,31 @@
 """The methods: a folder for each family. `METHODS` is the table that the command line reads."""
 
-from .._schema import Schema
-from ._base import (
-    AbstractInquiry as AbstractInquiry,
-)
-from ._base import (
-    AbstractMeasureOnce as AbstractMeasureOnce,
-)
-from ._base import (
-    AbstractMethod as AbstractMethod,
-)
-from ._base import (
-    Product as Product,
-)
-from ._base import origin as origin
-from ._base import values_of as values_of
-from ._dphp import DPHP as DPHP
-from ._dpkip import DPKIP as DPKIP
-from ._dpmerf import DPMERF as DPMERF
-from ._dpntk import DPNTK as DPNTK
-from ._embedding import COUNTS as COUNTS
-from ._fullmmd import FullMMD as FullMMD
-from ._gpate import GPATE as GPATE
-from ._kernel import AbstractKernelMethod as AbstractKernelMethod
-from ._kip import KIP as KIP
-from ._marginals import Marginals as Marginals
-from ._measureonce import MeasureOnce as MeasureOnce
-from ._registry import METHODS as METHODS
-from ._softrows import SoftRows as SoftRows
-from ._source import SOURCES as SOURCES
-from ._source import Distilled as Distilled
-from ._source import Generated as Generated
-from ._source import Source as Source
-from ._teacher import linear_features as linear_features
-from ._teacher import train_teacher as train_teacher
+from ..schema import Schema
+from .base import AbstractInquiry as AbstractInquiry
+from .base import AbstractMeasureOnce as AbstractMeasureOnce
+from .base import AbstractMethod as AbstractMethod
+from .base import Product as Product
+from .base import origin as origin
+from .base import values_of as values_of
+from .gpate.gpate import GPATE as GPATE
+from .kip.dp_kip import DPKIP as DPKIP
+from .kip.kernel import AbstractKernelMethod as AbstractKernelMethod
+from .kip.kip import KIP as KIP
+from .marginals.marginals import Marginals as Marginals
+from .marginals.soft_rows import SoftRows as SoftRows
+from .mean_embedding.dp_hp import DPHP as DPHP
+from .mean_embedding.dp_merf import DPMERF as DPMERF
+from .mean_embedding.dp_ntk import DPNTK as DPNTK
+from .mean_embedding.embedding import COUNTS as COUNTS
+from .mean_embedding.full_mmd import FullMMD as FullMMD
+from .measure_once.measure_once import MeasureOnce as MeasureOnce
+from .measure_once.teacher import linear_features as linear_features
+from .measure_once.teacher import train_teacher as train_teacher
+from .registry import METHODS as METHODS
+from .source import SOURCES as SOURCES
+from .source import Distilled as Distilled
+from .source import Generated as Generated
+from .source import Source as Source
 
 
 def default_method(schema: Schema) -> str:

@@ -18,7 +18,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .._schema import Schema
+from ..schema import Schema
 
 CHUNK_BYTES = 1 << 26
 """Memory for one chunk of features (64 MiB, in float64)."""

@@ -15,14 +15,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._check import DataError
-from .._columns import Category, Numeric
-from .._data import Dataset
-from .._schema import Schema
-from ._accountant import Charge
-from ._noise import Noise
+from ..accounting import Charge
+from ..data import Dataset
+from ..errors import DataError
+from ..schema import Category, Numeric, Schema
 from .estimate import estimated_bounds, estimated_values
 from .maps import build_map, map_digest, public_digest
+from .noise import Noise
 from .question import HeldRows, Measurement, Planned, Question, Session, State, Unit
 
 Progress = Callable[[str, float], None]

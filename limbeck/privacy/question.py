@@ -15,11 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._data import Dataset, Rows
-from .._schema import Schema
-from ._accountant import Charge
-from ._budget import Budget
-from ._noise import Noise, Stream
+from ..accounting import Budget, Charge
+from ..data import Dataset, Rows
+from ..schema import Schema
+from .noise import Noise, Stream
 
 State = Mapping[str, Any]
 """Public arrays by name: what earlier answers decided about a later question."""

@@ -21,11 +21,10 @@ import pandas as pd
 import pytest
 
 from limbeck import datasets
-from limbeck._check import DataError, LimbeckError, ReleaseError
-from limbeck._columns import Category, canonical
-from limbeck._schema import Schema
-from limbeck.datasets import _registry
-from limbeck.datasets._public import read
+from limbeck.datasets import registry as _registry
+from limbeck.datasets.public import read
+from limbeck.errors import DataError, LimbeckError, ReleaseError
+from limbeck.schema import Category, Schema, canonical
 
 NAMES = datasets.names()
 FOLDER = Path(os.environ.get("LIMBECK_DATA", ""))

@@ -21,7 +21,7 @@ from limbeck.features import (
     product_factors,
     sum_size,
 )
-from limbeck.features._hermite import best_stretch, mehler_rho, truncation_error
+from limbeck.features.hermite import best_stretch, mehler_rho, truncation_error
 
 X = np.linspace(-0.5, 0.5, 21)
 

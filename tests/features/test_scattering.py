@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from limbeck._check import LimbeckError
+from limbeck.errors import LimbeckError
 from limbeck.features import Scattering
-from limbeck.features import _scattering as own
+from limbeck.features import scattering as own
 
 ORACLES = Path(__file__).parent.parent / "oracles"
 DIGITS, ONES = range(4), 6  # pictures of `x28`

@@ -10,7 +10,7 @@ import pytest
 
 import limbeck as lk
 from limbeck.features import DenseTangent, StripTangent, mean_blocks, mismatch, split_blocks
-from limbeck.features._tangent import AbstractTangent
+from limbeck.features.tangent import AbstractTangent
 
 SLOTS, ROWS = 9, 6
 ONE, TWO, THREE = jax.random.split(jax.random.key(0), 3)

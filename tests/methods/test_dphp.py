@@ -12,14 +12,14 @@ import pytest
 from helpers import TINY, TINY_HERMITE, image_rows, image_schema, table_rows, table_schema
 
 import limbeck as lk
-from limbeck._recipe import Recipe
-from limbeck.datasets._mixture import Mixture
-from limbeck.datasets._registry import entry
-from limbeck.methods._dphp import product_distance
-from limbeck.methods._embedding import mean_distance
-from limbeck.methods._fullmmd import discrepancy
-from limbeck.methods._spreads import RANGE, axes_from
+from limbeck.datasets.mixture import Mixture
+from limbeck.datasets.registry import entry
+from limbeck.methods.mean_embedding.dp_hp import product_distance
+from limbeck.methods.mean_embedding.embedding import mean_distance
+from limbeck.methods.mean_embedding.full_mmd import discrepancy
+from limbeck.methods.mean_embedding.spreads import RANGE, axes_from
 from limbeck.privacy import Noise, Private
+from limbeck.run import Recipe
 from limbeck.scores import mixture_nll
 
 ROOT = Path(__file__).parents[2]

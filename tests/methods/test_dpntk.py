@@ -10,7 +10,7 @@ import pytest
 from helpers import TINY_TANGENT, image_rows, image_schema, table_schema
 
 import limbeck as lk
-from limbeck._recipe import Recipe
+from limbeck.run import Recipe
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("dp-ntk*.toml"))
 

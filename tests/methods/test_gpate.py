@@ -10,8 +10,8 @@ import pytest
 from helpers import TEACH, image_schema, table_schema
 
 import limbeck as lk
-from limbeck._recipe import Recipe
-from limbeck.methods._gradagg import GradientAggregator
+from limbeck.methods.gpate.gradient_aggregator import GradientAggregator
+from limbeck.run import Recipe
 
 RECIPES = Path(__file__).parent.parent.parent / "recipes"
 IMAGES = image_schema()

@@ -15,11 +15,11 @@ import pytest
 from helpers import FEW, image_rows, image_schema, table_rows, table_schema
 
 import limbeck as lk
-from limbeck._recipe import Recipe
 from limbeck.features import FullyConnectedNTK, Scattering, centred
-from limbeck.methods._kernel import InnerProducts
-from limbeck.methods._kip import Learned, _batch_loss, _moment_loss, moments_of
+from limbeck.methods.kip.kernel import InnerProducts
+from limbeck.methods.kip.kip import Learned, _batch_loss, _moment_loss, moments_of
 from limbeck.nets import LeNet, network_arrays
+from limbeck.run import Recipe
 from limbeck.scores import ridge_accuracy
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*kip*.toml"))

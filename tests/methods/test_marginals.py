@@ -12,9 +12,9 @@ import pytest
 from helpers import image_schema, table_rows, table_schema
 
 import limbeck as lk
-from limbeck.features._cells import _frequent
+from limbeck.features.cells import _frequent
 from limbeck.methods import METHODS, default_method
-from limbeck.methods._softfit import NoisyMarginals, fit_soft_rows, to_simplex
+from limbeck.methods.marginals.soft_fit import NoisyMarginals, fit_soft_rows, to_simplex
 
 
 def _schema(**changes: object) -> lk.Schema:

@@ -13,18 +13,18 @@ import pytest
 from helpers import TINY_SET, image_rows, image_schema, table_rows, table_schema
 
 import limbeck as lk
-from limbeck._evaluate import soft_labels_of
+from limbeck.evaluation import soft_labels_of
 from limbeck.features import RandomConvNets, Scattering
-from limbeck.methods._align import Blur, Targets, known, sharpened, spread
-from limbeck.methods._measureonce import ENOUGH, PROTOTYPES, plenty
-from limbeck.methods._prototypes import (
+from limbeck.methods.measure_once.measure_once import ENOUGH, PROTOTYPES, plenty
+from limbeck.methods.measure_once.optimise_set import Blur, Targets, known, sharpened, spread
+from limbeck.methods.measure_once.prototypes import (
     Prototypes,
     low_basis,
     match_histogram,
     read_prototypes,
     wiener,
 )
-from limbeck.methods._teacher import ridge_weights, train_teacher
+from limbeck.methods.measure_once.teacher import ridge_weights, train_teacher
 from limbeck.scores import feature_rows, ridge_accuracy, ridge_predictions
 
 
@@ -203,7 +203,7 @@ def banded_rows(count: int) -> tuple[np.ndarray, np.ndarray]:
 def test_soft_labels_are_free_and_as_soft_as_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("limbeck.scores._battery.EPOCHS", 60)
+    monkeypatch.setattr("limbeck.scores.battery.EPOCHS", 60)
     data = lk.read(banded_rows(300), image_schema())
     book = lk.Ledger(tmp_path / "ledger.sqlite")
     method = lk.MeasureOnce(**TINY_SET | {"teacher_steps": 30}, softness=0.0)

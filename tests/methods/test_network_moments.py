@@ -8,15 +8,15 @@ import numpy as np
 from helpers import image_schema
 
 from limbeck.features import RandomConvNets
-from limbeck.methods._align import NETWORK_RIDGE, Blur, Targets, Weights, align
-from limbeck.methods._networks import (
+from limbeck.methods.measure_once.network_moments import (
     NetworkResiduals,
     network_bound,
     positive_part,
     read_networks,
     ridge_errors,
 )
-from limbeck.methods._teacher import ridge_weights
+from limbeck.methods.measure_once.optimise_set import NETWORK_RIDGE, Blur, Targets, Weights, align
+from limbeck.methods.measure_once.teacher import ridge_weights
 
 NETWORKS = RandomConvNets(shape=(8, 8, 1), networks=3, width=4, key=jax.random.key(0))
 CLASSES = 3

@@ -10,7 +10,7 @@ from helpers import image_schema, table_schema
 
 import limbeck as lk
 from limbeck.nets import arrays_of, build_generator, generate, settle, with_arrays
-from limbeck.nets._upsample import upsampled_convolution
+from limbeck.nets.upsample import upsampled_convolution
 
 CASES = {
     "table": (table_schema(), {"hidden": (6, 5)}),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from helpers import image_schema
 
-from limbeck.nets import _generator, build_generator, settle
+from limbeck.nets import build_generator, settle
+from limbeck.nets import generator as _generator
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 12, 13])

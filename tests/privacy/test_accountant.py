@@ -10,9 +10,18 @@ import numpy as np
 import pytest
 
 from limbeck import Budget, LimbeckError
-from limbeck._check import LimbeckWarning
-from limbeck.privacy import Charge, calibrate, check_grid, cost, gaussian_epsilon, mu_for
-from limbeck.privacy._accountant import removable_noise, slack, without_warnings
+from limbeck.accounting import (
+    Charge,
+    calibrate,
+    cost,
+    gaussian_epsilon,
+    mu_for,
+    removable_noise,
+    slack,
+    without_warnings,
+)
+from limbeck.errors import LimbeckWarning
+from limbeck.privacy import check_grid
 
 ONE = Charge(name="one", sensitivity=1.0, coordinates=1)
 
@@ -204,7 +213,7 @@ def test_calibration_takes_few_evaluations_and_never_falls_short(
     epsilon: float, sampling: float, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The search starts from the RDP answer: a handful of PLDs, which are slow."""
-    from limbeck.privacy import _accountant
+    from limbeck.accounting import accountant as _accountant
 
     made = []
     real = _accountant.PLDAccountant

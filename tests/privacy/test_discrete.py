@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from limbeck.privacy import Noise
-from limbeck.privacy import _discrete as discrete
+from limbeck.privacy import discrete as discrete
 
 
 @pytest.fixture(scope="module")

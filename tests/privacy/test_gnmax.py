@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from limbeck.privacy._accountant import Charge
-from limbeck.privacy._gnmax import analyse_votes, gnmax_rdp, log_chance_of_another
+from limbeck.accounting import Charge, analyse_votes, gnmax_rdp, log_chance_of_another
 
 
 def test_the_data_dependent_bound_is_for_analysis_only() -> None:

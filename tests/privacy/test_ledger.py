@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import limbeck as lk
-from limbeck.privacy import Charge, Job, Run, _lock, calibrate, cost, mu_for, new_run
-from limbeck.privacy._job import unfinished
-from limbeck.privacy._ledger import spent
+from limbeck.accounting import Charge, calibrate, cost, mu_for
+from limbeck.ledger import Job, Run, new_run, spent, unfinished
+from limbeck.ledger import lock as _lock
 
 ONE = Charge(name="one", sensitivity=1.0, coordinates=1)
 SAMPLED = Charge(name="many", sensitivity=1.0, coordinates=1, sampling=0.05, steps=50)

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from helpers import FEW, TINY_SET, image_rows, image_schema
 
-from limbeck import cli
-from limbeck import reproduce as papers
-from limbeck._check import LimbeckError
+from limbeck import papers as papers
+from limbeck.cli.main import main as cli
+from limbeck.errors import LimbeckError
 from limbeck.methods import METHODS
-from limbeck.reproduce._bench import EXTRA, NotRun, bench, missing
-from limbeck.reproduce._exhibit import unobtainable
-from limbeck.reproduce._kernelerror import kernel_errors
-from limbeck.reproduce._making import method_of
-from limbeck.reproduce._scoring import SCORES, likelihood
+from limbeck.papers.bench import EXTRA, NotRun, bench, missing
+from limbeck.papers.exhibit import unobtainable
+from limbeck.papers.kernelerror import kernel_errors
+from limbeck.papers.making import method_of
+from limbeck.papers.scoring import SCORES, likelihood
 
 NUMBERED = {
     "dp-kip": (7, 1),
@@ -150,8 +150,8 @@ def test_cells_are_run_kept_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert phases[0].startswith("1/8 ours | one")
     # The second size came from the first one's measurements, and all of it is known from now on.
     assert papers.estimate(TINY, **settings).cached == 4  # type: ignore[arg-type]
-    monkeypatch.setattr("limbeck.reproduce._making.distill", _never)
-    monkeypatch.setattr("limbeck.reproduce._reproduce.bench", _never)
+    monkeypatch.setattr("limbeck.papers.making.distill", _never)
+    monkeypatch.setattr("limbeck.papers.reproduce.bench", _never)
     again = papers.reproduce(TINY, **settings, known=True)  # type: ignore[arg-type]
     assert [r.values for r in again.results] == [r.values for r in report.results]
     text = report.markdown()
@@ -170,7 +170,7 @@ def test_a_method_that_arrives_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotRun, match="not in this version"):
         method_of(cell, quick=False)
     monkeypatch.setitem(METHODS, "not-yet", METHODS["dp-merf"])
-    monkeypatch.setattr("limbeck.reproduce._making.make_method", lambda n, s=None: METHODS[n]())
+    monkeypatch.setattr("limbeck.papers.making.make_method", lambda n, s=None: METHODS[n]())
     method, remark = method_of(replace(cell, method="not-yet"), quick=False)
     assert method == METHODS["dp-merf"]() and "no recipe" in remark
     with pytest.raises(NotRun, match="no recipe"):
@@ -195,8 +195,8 @@ def test_a_missing_extra_says_what_to_install(tmp_path: Path, monkeypatch) -> No
 
 
 def test_the_mixture_has_the_entropy_of_its_formula() -> None:
-    from limbeck.reproduce._making import Rows
-    from limbeck.reproduce._scoring import Task
+    from limbeck.papers.making import Rows
+    from limbeck.papers.scoring import Task
 
     stand = bench("gaussian-mixture")
     rows = Rows(*stand.rows("train"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import limbeck as lk
-from limbeck.scores import (
+from limbeck.scores import (  # fmt: skip
     CREDIT,
     FOUR,
     TWELVE,
@@ -16,10 +16,10 @@ from limbeck.scores import (
     classifier_scores,
     legacy_scores,
     mean_scores,
-)  # fmt: skip
-from limbeck.scores._classifiers import average_precision, f1, score_chances
-from limbeck.scores._legacy import CANDIDATES
-from limbeck.scores._logistic import roc_auc
+)
+from limbeck.scores.classifiers import average_precision, f1, score_chances
+from limbeck.scores.legacy import CANDIDATES
+from limbeck.scores.logistic import roc_auc
 
 metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
 

@@ -9,7 +9,8 @@ import pytest
 
 import limbeck as lk
 from limbeck.nets import norm_relu_pool
-from limbeck.scores import ConvNet, Deformation, _train, convnet_accuracy
+from limbeck.scores import ConvNet, Deformation, convnet_accuracy
+from limbeck.scores import train as _train
 
 
 def plain(x: jax.Array, scale: jax.Array, offset: jax.Array) -> jax.Array:
@@ -87,7 +88,7 @@ def test_a_tiny_run_learns_and_is_repeatable() -> None:
 
 
 def test_deformed_training_runs_and_many_images_go_in_batches(monkeypatch) -> None:
-    monkeypatch.setattr("limbeck.scores._convnet.BATCH", 16)
+    monkeypatch.setattr("limbeck.scores.convnet.BATCH", 16)
     images, labels = bars(32, 0)
     flip = Deformation(shift=1, scale=0.1, rotation=10, flip=True)
     got = convnet_accuracy(images, labels, *bars(10, 1), seed=1, epochs=2, width=4, augment=flip)

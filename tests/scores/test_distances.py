@@ -9,7 +9,7 @@ from scipy.linalg import sqrtm
 from scipy.stats import multivariate_normal
 
 import limbeck as lk
-from limbeck.scores import (
+from limbeck.scores import (  # fmt: skip
     cnn_accuracy,
     discretise,
     frechet_distance,
@@ -18,7 +18,7 @@ from limbeck.scores import (
     mean_marginal_distance,
     mixture_nll,
     nearest_distances,
-)  # fmt: skip
+)
 
 RNG = np.random.default_rng(0)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..._columns import Category, Numeric
-from ..._schema import Schema
-from .._budget import Budget
+from ...accounting import Budget
+from ...schema import Category, Numeric, Schema
 from ..question import Asked
 from .quantiles import Edges as Edges
 from .quantiles import Quantiles as Quantiles

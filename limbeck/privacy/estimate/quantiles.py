@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._columns import Numeric
-from ..._data import Rows
-from ..._schema import Schema
-from .._accountant import Charge
+from ...accounting import Charge
+from ...data import Rows
+from ...schema import Numeric, Schema
 from ..question import Measurement, Unit
 from ..questions.histogram import CountedRows, Histogram
 

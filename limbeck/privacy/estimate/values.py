@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from ..._columns import Category, Values, canonical
-from ..._data import Rows
-from .._accountant import Charge
-from .._noise import Stream
-from .._sum import GridSum
+from ...accounting import Charge
+from ...data import Rows
+from ...schema import Category, Values, canonical
+from ..grid import GridSum
+from ..noise import Stream
 from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
 
 OTHER = "(other)"

@@ -44,11 +44,11 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from ..._check import LimbeckError
-from .._discrete import discrete_gaussian
-from .._noise import Stream
-from .._slack import SIGMA
-from .._sum import clip_rows
+from ...accounting import SIGMA
+from ...errors import LimbeckError
+from ..discrete import discrete_gaussian
+from ..grid import clip_rows
+from ..noise import Stream
 from .row_gradients import RowBlocks, RowGradients
 
 ERROR = 1e-6

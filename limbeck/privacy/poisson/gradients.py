@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._check import LimbeckError
-from ..._data import Rows
-from .._accountant import Charge
-from .._noise import Stream
+from ...accounting import Charge
+from ...data import Rows
+from ...errors import LimbeckError
 from ..maps import padded
+from ..noise import Stream
 from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
 from .gradient_sum import GradientSum
 from .sampling import PoissonBatches, Records

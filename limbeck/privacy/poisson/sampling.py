@@ -13,9 +13,9 @@ import math
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from ..._check import fraction, positive
-from ..._data import Rows
-from .._noise import Stream
+from ...data import Rows
+from ...errors import fraction, positive
+from ..noise import Stream
 
 TILE = 64
 """A batch's shape is a multiple of this. Matrix products treat the rows of a last, incomplete tile

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..._check import LimbeckError
-from ..._data import Rows
-from .._accountant import Charge
-from .._noise import Stream
+from ...accounting import Charge
+from ...data import Rows
+from ...errors import LimbeckError
+from ..noise import Stream
 from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
 
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from ..._data import Rows, Store
-from ..._schema import Schema
-from .._accountant import Charge
-from .._noise import Stream
+from ...accounting import Charge
+from ...data import Rows, Store
+from ...schema import Schema
 from ..maps import chunk_rows, evaluated, padded
+from ..noise import Stream
 from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
 from .outer import UNIT, ProductGrid, SummedProducts
 

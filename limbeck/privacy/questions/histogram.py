@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._data import Rows
-from ..._schema import Schema
-from .._accountant import Charge
-from .._laplace import discrete_laplace
-from .._noise import Stream
-from .._sum import GridSum
+from ...accounting import Charge
+from ...data import Rows
+from ...schema import Schema
+from ..grid import GridSum
+from ..laplace import discrete_laplace
 from ..maps import chunk_rows, evaluated
+from ..noise import Stream
 from ..question import Measurement, Mechanism, Question, Unit
 
 LAPLACE_STEPS = 10**6

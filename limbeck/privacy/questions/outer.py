@@ -22,15 +22,14 @@ from typing import Any, ClassVar, Protocol
 import equinox as eqx
 import numpy as np
 
-from ..._check import LimbeckError
-from ..._data import Rows
-from ..._schema import Schema
-from .._accountant import Charge
-from .._discrete import discrete_gaussian
-from .._noise import Stream
-from .._slack import SIGMA
-from .._sum import EXACT_STEPS, MARGIN
+from ...accounting import SIGMA, Charge
+from ...data import Rows
+from ...errors import LimbeckError
+from ...schema import Schema
+from ..discrete import discrete_gaussian
+from ..grid import EXACT_STEPS, MARGIN
 from ..maps import chunk_rows, evaluated_in_pieces
+from ..noise import Stream
 from ..question import Measurement, Mechanism, Question, Unit
 
 UNIT = 1 << 16

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..._data import Rows
-from ..._schema import Schema
-from .._accountant import Charge
-from .._noise import Stream
-from .._sum import GridSum
+from ...accounting import Charge
+from ...data import Rows
+from ...schema import Schema
+from ..grid import GridSum
 from ..maps import chunk_rows, evaluated
+from ..noise import Stream
 from ..question import Measurement, Mechanism, Question, Unit
 
 MOST_CHUNK = 4096

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._data import Rows
-from .._accountant import Charge
-from .._noise import Stream
-from .._sum import GridSum
+from ...accounting import Charge
+from ...data import Rows
+from ..grid import GridSum
+from ..noise import Stream
 from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
 from .ensemble import Ensemble, Faculty
 

@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._data import Rows, Store
-from .._noise import Stream
+from ...data import Rows, Store
 from ..maps import chunk_rows, evaluated
+from ..noise import Stream
 from ..question import HeldRows
 from ..questions.sum import FeatureMap
 

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from limbeck._data import Rows
+from limbeck.data import Rows
 from limbeck.privacy import Noise
 from limbeck.privacy.poisson.sampling import PoissonBatches, Records
 

@@ -11,7 +11,7 @@ from kinds import BOUND, FOURIER
 
 import limbeck as lk
 from limbeck.privacy import Head
-from limbeck.privacy._sum import clip_rows
+from limbeck.privacy.grid import clip_rows
 
 HEAD = Head(name="head", bound=BOUND, size=8, outputs=3, count=1)
 

@@ -12,7 +12,7 @@ from kinds import BOUND, Blocks, LabelledBlocks, Pairs
 
 import limbeck as lk
 from limbeck.privacy import OneBlock, OuterSum, Unit
-from limbeck.privacy._sum import clip_rows
+from limbeck.privacy.grid import clip_rows
 from limbeck.privacy.questions.outer import UNIT, ProductGrid, SummedProducts
 
 FACTORS = st.floats(allow_nan=True, allow_infinity=True, width=32)

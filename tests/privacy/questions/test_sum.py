@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from kinds import BOUND, Clusters, Wild
 
 import limbeck as lk
+from limbeck.accounting import calibrate
 from limbeck.features import Fourier
-from limbeck.privacy import Noise, Private, Sum, calibrate
-from limbeck.privacy._sum import GridSum, clip_rows
+from limbeck.privacy import Noise, Private, Sum
+from limbeck.privacy.grid import GridSum, clip_rows
 
 NOISE = 3.7
 

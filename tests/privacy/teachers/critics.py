@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from helpers import image_rows, image_schema
 
 import limbeck as lk
-from limbeck.methods._critic import Question
+from limbeck.methods.gpate.critic import Question
 from limbeck.privacy import Ballot, Faculty
 
 SCHEMA = image_schema()

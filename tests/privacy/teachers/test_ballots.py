@@ -14,18 +14,8 @@ from helpers import TEACH, ask, image_rows, planned
 from kinds import Kept
 
 import limbeck as lk
-from limbeck.privacy import (
-    Directions,
-    Faculty,
-    Measurement,
-    Noise,
-    Planned,
-    Private,
-    Unit,
-    Votes,
-    mu_for,
-)
-from limbeck.privacy._accountant import gaussian_mu
+from limbeck.accounting import gaussian_mu, mu_for
+from limbeck.privacy import Directions, Faculty, Measurement, Noise, Planned, Private, Unit, Votes
 
 NOTHING = {"question": jnp.zeros(2)}
 

@@ -1,0 +1,84 @@
+"""The budget of a release, and the adjacency it speaks about."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+
+from ..errors import LimbeckError, LimbeckWarning
+
+ADJACENCIES = ("add-remove", "replace-one")
+DELTA_MOST = 1e-3
+"""Delta above which no private run is planned, however few rows are declared."""
+DELTA_WARNED = 1e-5
+"""Delta above which a run on an unknown number of rows is warned of."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much one release may reveal about one record.
+
+    >>> Budget(epsilon=1.0, delta=1e-5).private
+    True
+    >>> Budget(epsilon=-1)
+    Traceback (most recent call last):
+    ...
+    limbeck.errors.LimbeckError: Expected epsilon > 0, got -1.
+    """
+
+    epsilon: float
+    """Bound on the privacy loss; `math.inf` walks the same road without noise, never for release."""
+    delta: float = 1e-5
+    """Probability with which the bound may fail; keep it well below one over the number of rows."""
+    adjacency: str = "add-remove"
+    """Two data sets are neighbours when one record is added or removed, or ("replace-one")
+    replaced. Replacing is add and remove at once: every sensitivity doubles."""
+
+    def __post_init__(self) -> None:
+        if not self.epsilon > 0:
+            raise LimbeckError(f"Expected epsilon > 0, got {self.epsilon}.")
+        if not 0 < self.delta < 1:
+            raise LimbeckError(f"Expected 0 < delta < 1, got {self.delta}.")
+        if self.adjacency not in ADJACENCIES:
+            raise LimbeckError(
+                f"Unknown adjacency '{self.adjacency}'. Use {' or '.join(ADJACENCIES)}."
+            )
+
+    @property
+    def private(self) -> bool:
+        return math.isfinite(self.epsilon)
+
+    @property
+    def sensitivity_factor(self) -> float:
+        """Records by which neighbouring data sets differ, as the mechanisms see it."""
+        return 2.0 if self.adjacency == "replace-one" else 1.0
+
+    def check_rows(self, rows: int | None) -> None:
+        """Refuse a delta that would allow whole records to be published, warn of one near it.
+
+        Args:
+            rows: As many as the schema declares; None where they are to be measured, which are
+                taken for 1,000 at least, and for 10,000 in the warning.
+        """
+        if not self.private:
+            return
+        if rows is not None and self.delta > 1.0 / rows:
+            raise LimbeckError(
+                f"Expected delta <= 1/rows = {1.0 / rows:.2g} for the {rows} rows the schema "
+                f"declares, got {self.delta:g}: a larger one would allow publishing whole records."
+            )
+        if self.delta > DELTA_MOST:
+            raise LimbeckError(
+                f"Expected delta <= {DELTA_MOST:g}, got {self.delta:g}: a larger one would allow "
+                "publishing whole records, whatever their number."
+            )
+        limit = 0.1 / rows if rows is not None else DELTA_WARNED
+        if self.delta > limit * (1 + 1e-9):
+            of = f"the {rows} rows the schema declares" if rows else "an unknown number of rows"
+            warnings.warn(
+                f"delta {self.delta:g} is large for {of}: keep it to {limit:.2g}, a tenth of one "
+                "over their number, or less.",
+                LimbeckWarning,
+                stacklevel=2,
+            )

@@ -1,0 +1,1 @@
+"""The command line: `limbeck.cli.main.main` is the command."""

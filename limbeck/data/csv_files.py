@@ -1,0 +1,204 @@
+"""CSV in, of any size: one line is one record, and no line can change how another is read."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from ..errors import DataError
+from ..schema import Raw, Schema
+from .cells import raw_columns
+from .column_names import check_columns, plain_reason
+
+BLOCK_BYTES = 1 << 23
+"""How much of a file is parsed at a time."""
+
+LINE_BYTES = 1 << 20
+"""Longest record; a longer one is left out."""
+
+
+class CsvSource:
+    """A CSV file, gzipped or not; comma, semicolon, tab or bar between fields."""
+
+    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+        self.path, self.encoding = path, encoding
+        self.names, self.delimiter = csv_header(path, encoding)
+
+    def check(self, schema: Schema) -> None:
+        check_columns(self.names, schema, str(self.path))
+
+    def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
+        wanted = [c.name for c in schema.columns]
+        try:
+            blocks = records(self.path, self.delimiter, self.encoding)
+            with closing(ahead(self._table(lines, wanted) for lines in blocks)) as tables:
+                for table in tables:
+                    for batch in table.to_batches():
+                        yield raw_columns(batch, schema)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"Cannot read {self.path}: {plain_reason(error)}.") from None
+
+    def _table(self, lines: bytes, wanted: list[str]) -> pa.Table:
+        """Whole lines as a table of bytes.
+
+        Arrow's own threads get nothing of Python's to hold (no file, no bytes, no function): one
+        that let go of it while the program ends would bring it down.
+        """
+        memory = pa.BufferOutputStream()
+        memory.write(lines)
+        return pa_csv.read_csv(
+            pa.BufferReader(memory.getvalue()),
+            read_options=pa_csv.ReadOptions(
+                # Room for the longest line, each of whose bytes may have become three.
+                column_names=self.names, block_size=4 * LINE_BYTES, use_threads=False
+            ),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=self.delimiter,
+                invalid_row_handler=lambda row: "skip",
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types={name: pa.binary() for name in wanted},
+                include_columns=wanted,
+                null_values=[""],
+                strings_can_be_null=True,
+                check_utf8=False,
+            ),
+        ).combine_chunks()  # fmt: skip
+
+
+def ahead(tables: Iterator[pa.Table]) -> Generator[pa.Table]:
+    """The same tables, the next one made while the last one is used."""
+    with ThreadPoolExecutor(max_workers=1) as helper:  # leaving waits for what is under way
+        coming = helper.submit(next, tables, None)
+        while (table := coming.result()) is not None:
+            coming = helper.submit(next, tables, None)
+            yield table
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """A file's bytes, unpacked where they are gzipped, whatever the file is called."""
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return cast(IO[bytes], gzip.open(path, "rb")) if packed else open(path, "rb")
+
+
+def records(path: Path, delimiter: str, encoding: str) -> Iterator[bytes]:
+    """The lines after the first, many at a time, so cleaned that none changes how others are read.
+
+    One line is one record, and lines end with LF (or CR LF); a CR elsewhere becomes a blank. Bytes
+    that are no text in the file's encoding become replacement characters; quotes that do not pair
+    up within their line become blanks (an open quote would swallow the records after it); a line
+    longer than `LINE_BYTES` is left out.
+    """
+    header = True
+    for lines in _whole_lines(path):
+        if header:
+            lines, header = lines[lines.find(b"\n") + 1 :] if b"\n" in lines else b"", False
+        clean = _paired_quotes(_utf8(_short_lines(lines), encoding), ord(delimiter))
+        if clean.strip(b"\n"):
+            yield clean
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """The file in pieces that end where a line ends; an endless line is left empty."""
+    carry, dropping = b"", False
+    with open_bytes(path) as file:
+        while raw := file.read(BLOCK_BYTES):
+            if dropping:  # the rest of a line that is too long
+                dropping = b"\n" not in raw
+                raw = b"" if dropping else raw[raw.find(b"\n") :]
+            whole = carry + raw
+            cut = whole.rfind(b"\n") + 1
+            carry = whole[cut:]
+            # One more than the longest: it may be the CR of the line's end. What is longer is too
+            # long whatever follows; what is not waits for the length without its end.
+            if len(carry) > LINE_BYTES + 1:
+                carry, dropping = b"", True
+            if cut:
+                yield whole[:cut]
+    if carry:
+        yield carry.removesuffix(b"\r") + b"\n"
+
+
+def _short_lines(content: bytes) -> bytes:
+    if b"\r" in content:
+        content = content.replace(b"\r\n", b"\n").replace(b"\r", b" ")
+    ends = np.flatnonzero(np.frombuffer(b"\n" + content + b"\n", np.uint8) == ord("\n"))
+    if np.diff(ends).max() <= LINE_BYTES + 1:
+        return content
+    return b"\n".join(line if len(line) <= LINE_BYTES else b"" for line in content.split(b"\n"))
+
+
+def _utf8(content: bytes, encoding: str) -> bytes:
+    if encoding == "utf-8" and content.isascii():
+        return content
+    return content.decode(encoding, "replace").encode()
+
+
+def _paired_quotes(content: bytes, delimiter: int) -> bytes:
+    """Blank the quotes of every line in which they do not open and close whole fields."""
+    if b'"' not in content:
+        return content
+    quote, end = ord('"'), ord("\n")
+    text = np.frombuffer(b"\n" + content + b"\n", np.uint8)
+    quotes = np.flatnonzero(text == quote)
+    line = np.searchsorted(np.flatnonzero(text == end), quotes)
+    first = np.searchsorted(line, line)  # place of the line's first quote among all quotes
+    opens = (np.arange(len(quotes)) - first) % 2 == 0
+    before, after = text[quotes - 1], text[quotes + 1]
+    fits = np.where(
+        opens,
+        np.isin(before, [delimiter, end, quote]),
+        np.isin(after, [delimiter, end, quote]),
+    )
+    wrong = np.unique(np.concatenate([line[~fits], line[np.bincount(line)[line] % 2 == 1]]))
+    if not len(wrong):
+        return content
+    text = text.copy()
+    text[quotes[np.isin(line, wrong)]] = ord(" ")
+    return text[1:-1].tobytes()
+
+
+def csv_header(path: Path, encoding: str = "utf-8") -> tuple[list[str], str]:
+    """Column names and delimiter, from the first line alone."""
+    try:
+        with open_bytes(path) as file:
+            line = file.readline(LINE_BYTES)
+    except FileNotFoundError:
+        raise DataError(f"No file at {path}.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"Cannot read {path}: {plain_reason(error)}.") from None
+    if not line.strip():
+        raise DataError(f"{path} is empty: expected a line of column names.")
+    text = _header_text(line, path, encoding)
+    if "\r" in text.removesuffix("\n").removesuffix("\r"):
+        raise DataError(f"{path}: its lines end with CR alone. Save it with LF or CR LF line ends.")
+    delimiter = max(",;\t|", key=text.count)
+    try:
+        names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
+    except csv.Error as error:
+        raise DataError(f"{path} does not begin with a line of column names: {error}.") from None
+    return names, delimiter
+
+
+def _header_text(line: bytes, path: Path, encoding: str) -> str:
+    if line[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise DataError(f"{path} is a text in UTF-16. Save it in UTF-8.")
+    try:
+        return line.decode("utf-8-sig" if encoding == "utf-8" else encoding)
+    except UnicodeDecodeError:
+        raise DataError(
+            f"{path}: its column names are no text in {encoding}. Save the file in UTF-8, or name its "
+            'encoding in the schema, such as encoding = "cp1252" (Windows, western Europe) or '
+            '"latin-1"; for a draft: `limbeck schema --encoding`.'
+        ) from None

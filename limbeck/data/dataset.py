@@ -1,0 +1,155 @@
+"""A data set: a schema, a source of raw columns, and the encoded rows behind them.
+
+Only `limbeck.privacy.Private` may look at the rows (the underscore says so; Python cannot enforce
+it). Rows are parsed once into compact cells. Beyond a memory limit they lie in an unlinked
+temporary file that no one else can open, and are read back as a memory map.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Protocol
+
+import numpy as np
+
+from ..schema import Raw, Schema, Values
+
+ROWS_IN_MEMORY = 1 << 29
+"""Bytes of encoded rows that are kept in memory (512 MiB)."""
+
+
+class Source(Protocol):
+    """Where raw rows come from: a file, a folder, a frame in memory."""
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a source whose structure (columns, sizes) is not the schema's; reads no rows."""
+
+    def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
+        """The declared columns, some thousands of rows at a time, each in its raw form."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label."""
+
+    cells: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def chunks(self, size: int) -> Iterator[Rows]:
+        """Consecutive slices of at most `size` rows."""
+        for start in range(0, len(self), size):
+            at = slice(start, start + size)
+            yield Rows(self.cells[at], self.labels[at])
+
+    def take(self, indices: np.ndarray) -> Rows:
+        return Rows(self.cells[indices], self.labels[indices])
+
+
+class Dataset:
+    """A schema and a source of rows; made by `limbeck.read`."""
+
+    def __init__(self, schema: Schema, source: Source) -> None:
+        source.check(schema)
+        self.schema = schema
+        self._source = source
+        self._rows: Rows | None = None
+        self._raw_digest: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.schema.dataset!r}, columns={len(self.schema.columns)})"
+
+    def with_schema(self, schema: Schema) -> Dataset:
+        """The same source under another schema, such as one with estimated bounds filled in."""
+        return Dataset(schema, self._source)
+
+    def _encoded(self, progress: Callable[[int], None] = lambda rows: None) -> Rows:
+        """All rows, parsed and encoded on first use."""
+        if self._rows is None:
+            self._rows, self._raw_digest = _encode(self.schema, self._source, progress)
+        return self._rows
+
+    def _values(self, name: str) -> Iterator[Raw]:
+        """The raw values of one column, for the private estimate of its categories."""
+        for chunk in self._source.chunks(self.schema):
+            yield chunk[name]
+
+    def _content(self) -> bytes:
+        """Digest of the raw values of all declared columns, whatever bounds they are encoded with."""
+        self._encoded()
+        assert self._raw_digest is not None
+        return self._raw_digest
+
+    def _digest(self, key: bytes) -> str:
+        """Keyed digest of the rows: tells whether a resumed run sees the same ones."""
+        return hashlib.blake2b(self._content(), key=key, digest_size=32).hexdigest()
+
+
+def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> tuple[Rows, bytes]:
+    store, labels, count, digest = Store(), [], 0, hashlib.blake2b(digest_size=32)
+    for raw in source.chunks(schema):
+        for column in schema.columns:
+            _absorb(digest, raw[column.name])
+        if schema.image:
+            cells = schema.image.encode(raw[schema.image.name])
+        else:
+            cells = np.stack([c.encode(raw[c.name]) for c in schema.inputs], axis=1)
+        codes = np.zeros(len(cells), np.int32)
+        if schema.label:
+            codes = schema.label.encode(raw[schema.label.name]).astype(np.int32)
+        store.add(cells)
+        labels.append(codes)
+        count += len(cells)
+        progress(count)
+    width = schema.slots if schema.image else len(schema.inputs)
+    all_labels = np.concatenate(labels) if labels else np.zeros(0, np.int32)
+    return Rows(store.close(width), all_labels), digest.digest()
+
+
+def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:
+    if isinstance(raw, Values):
+        digest.update("\x00".join(raw.distinct).encode("utf-8", "surrogatepass"))
+        raw = raw.codes
+    digest.update(np.ascontiguousarray(raw).data)
+
+
+class Store:
+    """Chunks of cells that become one array: in memory, or beyond the limit in a hidden file."""
+
+    def __init__(self) -> None:
+        self._parts: list[np.ndarray] = []
+        self._bytes = self._rows = 0
+        self._file: IO[bytes] | None = None
+
+    def add(self, cells: np.ndarray) -> None:
+        self._bytes += cells.nbytes
+        self._rows += len(cells)
+        if self._file is None and self._bytes > ROWS_IN_MEMORY:
+            self._file = tempfile.TemporaryFile(prefix="limbeck-")  # noqa: SIM115
+            for part in self._parts:
+                self._write(part)
+            self._parts = [cells]  # keeps the kind of the cells, no longer the cells
+        if self._file is None:
+            self._parts.append(cells)
+        else:
+            self._write(cells)
+
+    def _write(self, cells: np.ndarray) -> None:
+        assert self._file is not None
+        self._file.write(np.ascontiguousarray(cells).data)
+
+    def close(self, width: int) -> np.ndarray:
+        if not self._parts:
+            return np.zeros((0, width), np.float32)
+        if self._file is None:
+            return np.concatenate(self._parts)
+        self._file.flush()
+        shape = (self._rows, width)
+        array = np.memmap(self._file, self._parts[0].dtype, mode="r", shape=shape)
+        self._file.close()  # the map keeps the file alive, unlinked as it is
+        return array

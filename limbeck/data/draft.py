@@ -1,0 +1,159 @@
+"""Draft a schema: names and kinds from the source, bounds and values left to the owner.
+
+A draft never holds a value from a row. Kinds are guessed from the first rows; they are the owner's
+to confirm, which is why a draft stays `confirmed = false`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import DataError
+from ..schema import UNFILLED, Category, Image, Schema, Values, check_encoding, toml_value
+from . import csv_files, images, tables
+from .cells import family
+from .column_names import check_names
+
+_HEAD = """\
+# A draft. Fill in every "{unfilled}" from what you know about the data (documentation, the
+# questionnaire, physical limits), not from looking at the rows; then set confirmed = true.
+
+dataset = "{unfilled}"   # a name for these people's data: the ledger books all spending under it
+rows = "measure"   # better: a public, approximate number such as 10000
+unit = "one row"   # what one row stands for, such as "one patient"
+confirmed = false
+ignore = {ignore}   # columns to leave out, such as ["id"]; they need not be filled in
+{facts}
+[lifetime]   # what may ever be spent on this data set, over all runs
+epsilon = 10.0
+delta = 1e-4
+"""
+
+_FIELDS = {
+    "integer": 'min = "{u}"   # or min = "estimate" with outer = [lowest, highest]\nmax = "{u}"\n',
+    "float": 'min = "{u}"   # or min = "estimate" with outer = [lowest, highest]\nmax = "{u}"\n',
+    "date": 'min = "{u}"   # such as 1990-01-31\nmax = "{u}"\n',
+    "category": 'values = "{u}"   # such as ["yes", "no"]; or values = "estimate"\n',
+    "boolean": "",
+}
+
+
+def draft_schema(source: object, *, names_are_right: bool = False, encoding: str = "utf-8") -> str:
+    """A schema file to edit, for any source that `limbeck.read` takes.
+
+    Args:
+        source: Whatever `limbeck.read` takes.
+        names_are_right: Take column names that look like values (numbers, dates) for names. Else
+            they are refused: a file without a line of column names has its first record there.
+        encoding: How the texts of a CSV file are written, where that is not UTF-8.
+    """
+    from .read import open_source
+
+    check_encoding(encoding)
+    opened = open_source(source, encoding)
+    if isinstance(opened, images.ArraySource | images.ImageFolderSource):
+        return _head([], {}) + _draft_images(opened)
+    names, nested = _column_names(opened)
+    check_names([*names, *nested], _where(source), names_are_right=names_are_right)
+    probe = Schema(dataset="draft", columns=tuple(Category(name=n, most=1) for n in names))
+    first = next(iter(islice(opened.chunks(probe), 1)), None)
+    raws = {} if first is None else {n: raw for n, raw in first.items() if isinstance(raw, Values)}
+    facts: dict[str, object] = {"names_are_right": True} if names_are_right else {}
+    if encoding != "utf-8":
+        facts["encoding"] = encoding
+    elif any("\ufffd" in text for raw in raws.values() for text in raw.distinct):
+        facts["encoding"] = UNFILLED
+    return _head(nested, facts) + "".join(_draft(n, raws.get(n)) for n in names) + _LABEL_HINT
+
+
+def _head(ignore: list[str], facts: Mapping[str, object]) -> str:
+    hints = {
+        "names_are_right": "column names that look like values are names, and no one's values",
+        "encoding": 'how texts are written, such as "cp1252", "latin-1" or "utf-8"',
+    }
+    lines = "".join(f"{k} = {toml_value(v)}   # {hints[k]}\n" for k, v in facts.items())
+    return _HEAD.format(unfilled=UNFILLED, ignore=toml_value(ignore), facts=lines)
+
+
+def _where(source: object) -> str:
+    return str(source) if isinstance(source, str | Path) else "the frame"
+
+
+def _draft(name: str, raw: Values | None) -> str:
+    kind = "category" if raw is None else _guess(raw)
+    hint = "integer, float, category, boolean, date or label"
+    if kind == "date" and raw is not None and any(map(_has_time, raw.distinct)):
+        hint = "CAREFUL: these are moments. A date keeps the day (in UTC) and drops the time of day"
+    return (
+        f'\n[[column]]\nname = {toml_value(name)}\nkind = "{kind}"   # {hint}\n'
+        f"{_FIELDS[kind].format(u=UNFILLED)}missing = false\n"
+    )
+
+
+def _has_time(text: str) -> bool:
+    """Whether a moment is not the beginning of a day."""
+    time = re.match(r"\s*\d{4}-\d\d-\d\d[T ](\d.*)", text)
+    return time is not None and bool(re.search("[1-9]", re.split(r"[Z+-]", time[1])[0]))
+
+
+_LABEL_HINT = """
+# One column may be the label: kind = "label" with values = [...] and no `missing`.
+"""
+
+
+def _column_names(source: object) -> tuple[list[str], list[str]]:
+    """Names of the columns that can be read, and of those whose cells are lists or the like."""
+    if isinstance(source, csv_files.CsvSource):
+        return source.names, []
+    if isinstance(source, tables.ParquetSource | tables.FrameSource):
+        nested = [f.name for f in source.schema if family(f.type) == "nested"]
+        return [n for n in source.schema.names if n not in nested], nested
+    raise DataError(f"Cannot draft a schema for {type(source).__name__}.")
+
+
+def _guess(raw: Values) -> str:
+    texts = [t.strip() for t in raw.distinct[:1000] if t.strip()]
+    if not texts:
+        return "category"
+    words = {t.lower() for t in texts}
+    if words <= {"true", "false"}:
+        return "boolean"
+    if all(re.fullmatch(r"[+-]?\d+", t) for t in texts):
+        return "integer"
+    if _most(texts, _is_number):
+        return "float" if any("." in t or "e" in t.lower() for t in texts) else "integer"
+    if _most(texts, lambda t: bool(re.match(r"\d{4}-\d\d-\d\d", t))):
+        return "date"
+    return "category"
+
+
+def _most(texts: list[str], test: object) -> bool:
+    assert callable(test)
+    return float(np.mean([test(t) for t in texts])) > 0.95
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def _draft_images(source: images.ArraySource | images.ImageFolderSource) -> str:
+    if isinstance(source, images.ArraySource):
+        height, width, channels = source._images.shape[1:]
+        size = f"height = {height}\nwidth = {width}\nchannels = {channels}\n"
+        label = source._labels is not None
+    else:
+        size = f'height = "{UNFILLED}"\nwidth = "{UNFILLED}"\nchannels = 1   # 1 grey, 3 colour\n'
+        label = True
+    image = Image(height=1, width=1)
+    text = f'\n[[column]]\nname = "{image.name}"\nkind = "image"\n{size}min = 0\nmax = 255\n'
+    if label:
+        text += f'\n[[column]]\nname = "label"\nkind = "label"\nvalues = "{UNFILLED}"   # such as [0, 1]\n'
+    return text

@@ -1,0 +1,28 @@
+"""Scores of a release: internal ones against real rows, and paid ones that may be published."""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazily
+
+if TYPE_CHECKING:
+    from .internal import certificate_digest as certificate_digest
+    from .internal import check_scores as check_scores
+    from .internal import evaluate as evaluate
+    from .internal import released_data as released_data
+    from .internal import soft_labels_of as soft_labels_of
+    from .learner import Linear as Linear
+    from .learner import learn as learn
+    from .measured import MeasuredScores as MeasuredScores
+    from .measured import figures_of as figures_of
+    from .measured import is_measured as is_measured
+    from .measured import measure_scores as measure_scores
+    from .measured import verify_scores as verify_scores
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "internal": "certificate_digest check_scores evaluate released_data soft_labels_of",
+            "learner": "Linear learn",
+            "measured": "MeasuredScores figures_of is_measured measure_scores verify_scores",
+        },
+    )

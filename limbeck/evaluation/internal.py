@@ -1,0 +1,90 @@
+"""Scores of a release against real rows: for the owner's eyes, never part of the release."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..data import Dataset, bare_rows, read
+from ..errors import DataError, LimbeckError, positive
+from ..methods import Distilled
+from ..release import Images, Release
+from ..scores import Scores, battery
+
+
+def evaluate(
+    release: Release,
+    test: Dataset,
+    *,
+    train: Dataset | None = None,
+    full: bool = False,
+    seeds: int | None = None,
+    progress: Callable[[str, float], None] = lambda phase, done: None,
+) -> Scores:
+    """Train on the released rows, test on real ones, and compare distributions.
+
+    Real rows are used without noise, so the scores are internal: not covered by epsilon.
+
+    Args:
+        release: From `limbeck.distill` or `Release.load`.
+        test: Real rows of the release's schema, not among those it was made from.
+        train: Real training rows. With them every trained score is repeated on as many real rows.
+        full: Images: also ConvNets and four classifiers. Tables: twelve classifiers, not four.
+        seeds: Repetitions of scores that draw at random; by default 1, and 3 with `full`.
+        progress: Called with a score and the fraction of it that is done.
+    """
+    seeds = seeds if seeds is not None else 3 if full else 1
+    positive(seeds=seeds)
+    for data in (test, train):
+        if data is not None and data.schema.columns != release.schema.columns:
+            raise DataError(
+                "The real rows were read with another schema than the release's. Read them with "
+                "`release.schema`."
+            )
+    released = released_data(release)
+    found = battery(
+        released, test, soft=soft_labels_of(release), train=train, full=full, seeds=seeds,
+        progress=progress,
+    )  # fmt: skip
+    epsilon = release.certificate["guarantee"]["epsilon"]
+    return Scores(
+        dataset=release.schema.dataset,
+        epsilon=None if isinstance(epsilon, str) or math.isinf(epsilon) else float(epsilon),
+        certificate=certificate_digest(release.certificate),
+        released_rows=len(bare_rows(released)),
+        test_rows=len(bare_rows(test)),
+        scores=found,
+    )
+
+
+def released_data(release: Release) -> Dataset:
+    """The released rows as a data set."""
+    rows = release.data
+    if not isinstance(rows, Images):
+        return read(rows, release.schema)
+    if release.schema.label is None:
+        return read((rows.images, None), release.schema)
+    return read((rows.images, rows.labels), release.schema)
+
+
+def soft_labels_of(release: Release) -> np.ndarray | None:
+    """Shares of the classes (rows, classes) for each released row, if the release has such."""
+    return release.source.soft if isinstance(release.source, Distilled) else None
+
+
+def certificate_digest(certificate: Mapping[str, Any]) -> str:
+    """By which scores know the release they belong to."""
+    return hashlib.sha256(json.dumps(certificate, sort_keys=True).encode()).hexdigest()
+
+
+def check_scores(scores: Scores, release: Release) -> None:
+    """Refuse scores of another release."""
+    if scores.certificate != certificate_digest(release.certificate):
+        raise LimbeckError(
+            "These scores belong to another release. Run `limbeck evaluate` on this."
+        )

@@ -1,0 +1,51 @@
+"""Mean embeddings of features that come as factors, and how far one is from a noisy target.
+
+Two roads to the squared norm of a mean of outer products: the mean itself, one matrix product; or
+the products of all pairs of rows, from two small Gram matrices, which is cheaper for few rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .tangent import Pairs
+
+
+def mean_blocks(pairs: Pairs) -> list[Float[Array, "left right"]]:
+    """The mean of the rows' outer products, block by block."""
+    return [a.T @ b / len(a) for a, b in pairs]
+
+
+def split_blocks(flat: Any, blocks: Sequence[tuple[int, int]]) -> list[Any]:
+    """Features (..., size) as the matrices that they are."""
+    found, start = [], 0
+    for left, right in blocks:
+        part = flat[..., start : start + left * right]
+        found.append(part.reshape(*flat.shape[:-1], left, right))
+        start += left * right
+    return found
+
+
+def mismatch(pairs: Pairs, target: Sequence[Array], debias: float = 1.0) -> Float[Array, ""]:
+    """|mean|^2 - 2 mean.target: the squared distance from the target, up to a constant.
+
+    The mean's square is estimated over pairs of different rows, so that it is not overstated by
+    the spread of few rows; with `debias` below 1 a part of that stays.
+    """
+    count = len(pairs[0][0])
+    square = own = cross = jnp.float32(0.0)
+    for (a, b), wanted in zip(pairs, target, strict=True):
+        if count * (a.shape[1] + b.shape[1]) < a.shape[1] * b.shape[1]:
+            square += ((a @ a.T) * (b @ b.T)).sum()
+            cross += ((a @ wanted) * b).sum() / count
+        else:
+            mean = a.T @ b / count
+            square += (mean**2).sum() * count**2
+            cross += (mean * wanted).sum()
+        own += ((a**2).sum(axis=1) * (b**2).sum(axis=1)).sum()
+    unbiased = (square - own) / (count * (count - 1))
+    return debias * unbiased + (1 - debias) * square / count**2 - 2 * cross

@@ -1,0 +1,182 @@
+"""The finest cells of a table's columns, and how a few of them are grouped for pair counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..schema import Category, Column, Date, Image, Numeric, Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """One column cut into cells: a category's values, whole numbers, or an even grid; and "missing".
+
+    On a grid the two bounds are cells of their own, for clipped values and amounts of nothing pile
+    up there.
+
+    >>> Cells(column=Numeric(name="x", min=0, max=1), grid=4).count
+    6
+    """
+
+    column: Column
+    grid: int
+    """Cells of a number with more values than that."""
+
+    @property
+    def _number(self) -> Numeric | None:
+        if isinstance(self.column, Image):
+            raise TypeError("an image has no cells")
+        if isinstance(self.column, Category):
+            return None
+        return self.column._days if isinstance(self.column, Date) else self.column
+
+    @property
+    def _units(self) -> int | None:
+        """Whole numbers between the bounds, less one; None for fractions."""
+        number = self._number
+        if number is None or not number.integer:
+            return None
+        low, high = number.range
+        return int(high - low)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether every whole number has a cell."""
+        return self._units is not None and self._units + 1 <= self.grid + 2
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbouring cells hold neighbouring values."""
+        return self._number is not None
+
+    @property
+    def values(self) -> int:
+        """Cells that hold values; "missing" is one more."""
+        if isinstance(self.column, Category):
+            return len(self.column.values)
+        return self._units + 1 if self._whole and self._units is not None else self.grid + 2
+
+    @property
+    def missing(self) -> bool:
+        return not isinstance(self.column, Image) and self.column.missing
+
+    @property
+    def count(self) -> int:
+        return self.values + self.missing
+
+    def indicators(self, slots: Float[Array, "rows slots"]) -> Float[Array, "rows cells"]:
+        """1 in the cell where a row lies; nowhere for a category without a declared value."""
+        if self._number is None:
+            return slots
+        value = slots[:, 0]
+        if self._whole:
+            code = jnp.rint(value * (self.values - 1))
+        else:
+            code = 1 + jnp.minimum(jnp.floor(value * self.grid), self.grid - 1)
+            code = jnp.where(value <= 0, 0, jnp.where(value >= 1, self.grid + 1, code))
+        found = jax.nn.one_hot(code.astype(jnp.int32), self.values)
+        if not self.missing:
+            return found
+        gone = slots[:, 1:2]
+        return jnp.concatenate([found * (1 - gone), gone], axis=1)
+
+    def draw(self, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A column's encoded values (float32), drawn evenly within the cells."""
+        if self._number is None:
+            return codes.astype(np.float32)
+        if self._whole:
+            value = codes / max(1, self.values - 1)
+        else:
+            chance = rng.random(len(codes))
+            if (
+                self._units
+            ):  # one of the whole numbers of the cell; the bounds have cells of their own
+                first, after = (np.ceil((codes - at) * self._units / self.grid) for at in (1, 0))
+                first, last = np.maximum(first, 1), np.minimum(after - 1, self._units - 1)
+                value = (first + np.floor(chance * (last - first + 1))) / self._units
+            else:
+                value = (codes - 1 + chance) / self.grid
+            value = np.where(codes == 0, 0.0, np.where(codes == self.grid + 1, 1.0, value))
+        return np.where(codes == self.values, np.nan, value).astype(np.float32)
+
+
+def table_cells(schema: Schema, grid: int) -> tuple[Cells, ...]:
+    """The cells of every column but the label."""
+    return tuple(Cells(column=column, grid=grid) for column in schema.inputs)
+
+
+def most_cells(column: Column, grid: int) -> int:
+    """How many cells a column may have, whatever its bounds or values are estimated to be."""
+    count = Cells(column=column, grid=grid).count
+    if isinstance(column, Category) and column.most is not None:
+        return max(count, column.most + 1 + column.missing)
+    if isinstance(column, Numeric) and column.outer is not None:
+        wide = Numeric(
+            name=column.name,
+            integer=column.integer,
+            min=column.outer[0],
+            max=column.outer[1],
+            missing=column.missing,
+        )
+        return max(count, Cells(column=wide, grid=grid).count)
+    return count
+
+
+def group_cells(cells: Cells, counts: np.ndarray, *, most: int, floor: float) -> np.ndarray:
+    """The group (from 0) of each of a column's cells; groups are about equally heavy.
+
+    Neighbouring numbers are joined; of categories the rare ones. "Missing" stands alone.
+
+    Args:
+        cells: The column.
+        counts: Noisy, non-negative counts of its cells.
+        most: Number of groups of values, at most.
+        floor: Rows that a group should hold, or the noise in its pairs drowns it.
+    """
+    weights = counts[: cells.values]
+    most = min(most, cells.values)
+    groups = _runs(weights, most, floor) if cells.ordered else _frequent(weights, most, floor)
+    return np.append(groups, groups.max() + 1) if cells.missing else groups
+
+
+def _frequent(weights: np.ndarray, most: int, floor: float) -> np.ndarray:
+    """Each frequent value alone, all others together."""
+    order = np.argsort(-weights, kind="stable")
+    alone = int(min((weights >= floor).sum(), len(weights)))
+    if alone < len(weights) or alone > most:
+        alone = min(alone, most - 1)
+    groups = np.full(len(weights), alone)
+    groups[order[:alone]] = np.arange(alone)
+    return groups
+
+
+def _runs(weights: np.ndarray, most: int, floor: float) -> np.ndarray:
+    """Runs of neighbours of about the same weight; a cell heavier than a run's share stands alone."""
+    heavy = weights >= max(weights.sum() / most, floor)
+    runs = max(1, most - int(heavy.sum()))
+    share = max(weights[~heavy].sum() / runs, floor)
+    starts, held = [0], weights[0]
+    for i in range(1, len(weights)):
+        full = held + weights[i] / 2 >= share
+        if heavy[i] or heavy[i - 1] or full:
+            starts.append(i)
+            held = 0.0
+        held += weights[i]
+    groups = np.zeros(len(weights), np.int64)
+    groups[starts[1:]] = 1
+    groups = np.cumsum(groups)
+    # Remnants beside heavy cells, and whatever exceeds the number allowed: to the lighter neighbour.
+    while groups.max() > 0:
+        mass = np.bincount(groups, weights)
+        least = int(mass.argmin())
+        if mass[least] >= 0.3 * floor and len(mass) <= most:
+            break
+        sides = [side for side in (least - 1, least + 1) if 0 <= side < len(mass)]
+        other = min(sides, key=lambda side: mass[side])
+        groups[groups >= max(least, other)] -= 1
+    return groups

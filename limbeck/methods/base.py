@@ -1,0 +1,166 @@
+"""What a method is: questions it will ask, and what it makes of the noisy answers."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from importlib import metadata
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ..errors import LimbeckError
+from ..privacy import Asked, MapSpec, Measurement, Private
+from ..schema import Category, Schema
+from .source import Source
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """What a method makes: where rows come from, and the noisy measurements that it was made from."""
+
+    source: Source
+    rows: int
+    """How many rows to release: the declared number, the noisy count, or those of a fixed set."""
+    measurements: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractInquiry(abc.ABC):
+    """Anything that asks planned questions about rows: a method, or a score that is paid for.
+
+    Its settings are its fields; it holds no data and no state.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Of its questions: raised when the same settings ask anything else, so that `limbeck verify`
+    does not hold older releases against questions they never asked."""
+    papers: ClassVar[tuple[str, ...]]
+    """References that whoever uses the answers should cite."""
+    needs_bare_rows: ClassVar[bool] = False
+    """Whether it promises nothing, and so runs at epsilon = infinity only."""
+
+    @abc.abstractmethod
+    def questions(self, schema: Schema) -> list[Asked]:
+        """Everything that will be asked, with its share of the budget: from public knowledge alone."""
+
+    def map_spec(self, maker: str, seed: int) -> MapSpec:
+        """The map that one of its own methods makes of schema, seed and earlier answers; so it can be
+        made again by any process that has the settings."""
+        kind = type(self)
+        factory = f"{kind.__module__}:{kind.__qualname__}.{maker}"
+        return MapSpec(factory=factory, settings=self.settings(), seed=seed)
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What its guarantee takes for granted beyond what every certificate says."""
+        return ()
+
+    def public_files(self) -> list[dict[str, str]]:
+        """Files that it uses beside the rows: `name`, `sha256` and `purpose` of each."""
+        return []
+
+    def settings(self) -> dict[str, Any]:
+        """The fields as plain data."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """The same with some settings given by name, as recipes give them."""
+        known = {f.name: f for f in fields(cls)}
+        for name in settings:
+            if name not in known:
+                raise LimbeckError(
+                    f"{cls.name} has no setting '{name}'. It has: {', '.join(sorted(known))}."
+                )
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise LimbeckError(
+                f"{cls.name}: a setting has the wrong kind of value ({error})."
+            ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractMethod(AbstractInquiry):
+    """What makes releases."""
+
+    fixed_size: ClassVar[bool] = False
+    """Whether settings say how many rows come out (a distilled set), not the caller."""
+
+    @abc.abstractmethod
+    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
+        """Ask the planned questions and post-process the answers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractMeasureOnce(AbstractMethod):
+    """A method in two parts: measurements, paid for once, and free work on them.
+
+    Since the second part sees no rows, it can be done again from a release that kept its
+    measurements, with other free settings, at no cost of privacy (`limbeck.redistill`).
+    """
+
+    free: ClassVar[frozenset[str]]
+    """Settings that no measurement depends on: they may differ from those it was made with."""
+
+    @abc.abstractmethod
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
+        """Ask every planned question; the noisy answers, by name."""
+
+    @abc.abstractmethod
+    def distill(
+        self,
+        schema: Schema,
+        measured: Mapping[str, Measurement],
+        *,
+        seed: int,
+        progress: Progress,
+    ) -> Product:
+        """Make rows or a generator of the noisy answers: post-processing, as often as one likes.
+
+        Args:
+            schema: The settled schema.
+            measured: The noisy answers by name.
+            seed: The public seed that features were drawn with.
+            progress: Called with a phase and a fraction done.
+        """
+
+    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
+        measured = self.measure(private, seed=seed, progress=progress)
+        return self.distill(private.schema, measured, seed=seed, progress=progress)
+
+
+def values_of(measured: Mapping[str, Measurement]) -> dict[str, np.ndarray]:
+    """The numbers of measurements, as a release keeps them."""
+    return {name: answer.values for name, answer in measured.items()}
+
+
+def origin(kind: type[AbstractInquiry]) -> dict[str, str | None]:
+    """The installed package that a method comes from, with its version, as certificates name it."""
+    module = kind.__module__.partition(".")[0]
+    try:
+        return {"name": module, "version": metadata.version(module)}
+    except metadata.PackageNotFoundError:
+        found = metadata.packages_distributions().get(module)
+    if not found:  # not installed: a script, a notebook
+        return {"name": module, "version": None}
+    return {"name": found[0], "version": metadata.version(found[0])}
+
+
+def check_values_declared(method: str, schema: Schema) -> None:
+    """Refuse a schema whose slots are not known before its categories are estimated."""
+    for column in schema.estimated:
+        if isinstance(column, Category):
+            raise LimbeckError(
+                f"{method} needs to know the values of '{column.name}' before it measures; declare them "
+                "in the schema instead of having them estimated."
+            )
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

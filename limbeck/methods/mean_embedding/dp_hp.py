@@ -1,0 +1,281 @@
+"""DP-HP: differentially private mean embeddings with Hermite features (Vinaroz et al. 2022).
+
+The sum kernel sees every column alone; product kernels see a few columns together, chosen at
+random several times over. All of them are planned at once and calibrated jointly, and every
+measurement is of one class at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ...errors import LimbeckError, fraction, not_negative, positive
+from ...features import (
+    Axes,
+    Hermite,
+    HermiteProduct,
+    HermiteProducts,
+    HermiteSum,
+    Places,
+    draw_product,
+    draw_products,
+    product_factors,
+    sum_size,
+)
+from ...nets import Generator
+from ...privacy import Asked, Measurement, OneBlock, OuterSum, Private, Question, Sum
+from ...schema import Schema
+from ..base import Product, Progress, check_values_declared, values_of
+from ..kip.kernel import choice
+from .embedding import (
+    COUNTS,
+    EMBEDDING,
+    AbstractMeanEmbedding,
+    class_means,
+    mean_distance,
+    unbiased,
+    without_noise,
+)
+from .spreads import SPREADS, Moments, axes_from
+
+KERNELS = ("combined", "sum", "product")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPHP(AbstractMeanEmbedding):
+    """Hermite features of columns and of products of columns, one noisy mean of each per class.
+
+    Privacy:
+        Measures class counts (a row changes one of them by 1), per-class sums of the sum kernel's
+        features (norm 1) and of each product kernel's (norm 1), and where asked for the columns'
+        means and spreads (norm 1). Which columns are multiplied is drawn without looking at
+        rows. Add/remove of one row, discrete Gaussian noise calibrated jointly. Events: one Gaussian each.
+
+    >>> from limbeck import Category
+    >>> schema = Schema(dataset="d", columns=(Category(name="c", values=("a", "b")),))
+    >>> [asked.question.name for asked in DPHP(draws=2).questions(schema)]
+    ['class counts', 'mean embedding', 'product 1', 'product 2']
+    """
+
+    name: ClassVar[str] = "dp-hp"
+    papers: ClassVar[tuple[str, ...]] = (
+        "M. Vinaroz, M.-A. Charusaie, F. Harder, K. Adamczewski, M. Park. Hermite Polynomial "
+        "Features for Private Data Generation. ICML 2022.",
+    )
+    free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"gamma", "denoise", "debias"}
+
+    kernel: str = "combined"
+    """Which kernels are measured: the sum over columns, products of columns, or both (combined)."""
+    order: int = 15
+    """Highest Hermite order of a number in the sum kernel."""
+    product_order: int = 4
+    """The same in products."""
+    product_columns: int = 2
+    """Columns that a product kernel multiplies."""
+    draws: int = 4
+    """Measurements of products, each over columns drawn anew."""
+    products: int = 200
+    """Products side by side in one measurement. With one it may be large: its factors are multiplied
+    as matrices."""
+    gamma: float = 1.0
+    """Weight of the products against the sum kernel, in fitting. Free."""
+    length_scale: float = 0.15
+    """Of the Gaussian kernel along each number, in units of its range; in the sum kernel."""
+    product_length_scale: float = 0.3
+    """The same in products."""
+    product_share: float = 0.4
+    """Share of the budget for all products together; the rest is for the sum kernel."""
+    spread_share: float = 0.0
+    """Share of the budget for the numbers' means and spreads, from which their ranges are then
+    taken; 0: ranges are the declared ones."""
+    centre: float = 0.5
+    """Where in its range a number counts as zero, if means are not measured."""
+    stretch: float = 0.0
+    """Of all axes before Hermite features are taken; 0: as suits order and length scale best."""
+    generator: str = "dense"
+    """As for the other generator methods. Convolutions may die under the sum kernel."""
+    denoise: bool = True
+    """Whether differences between classes that noise alone would show are taken out before fitting.
+    Free."""
+    debias: float = 1.0
+    """How much of the bias of small batches is removed in fitting, from 0 (none, as published) to 1.
+    What is left draws the rows of a class together. Free."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice(kernel=(self.kernel, KERNELS))
+        positive(length_scale=self.length_scale, product_length_scale=self.product_length_scale)
+        positive(product_columns=self.product_columns, draws=self.draws)
+        positive(products=self.products)
+        if not 0 <= self.debias <= 1:
+            raise LimbeckError(f"Expected 0 <= debias <= 1, got {self.debias}.")
+        fraction(product_share=self.product_share)
+        fraction(all_shares=self.count_share + self.product_share + self.spread_share)
+        not_negative(order=self.order, product_order=self.product_order, gamma=self.gamma)
+        not_negative(spread_share=self.spread_share, stretch=self.stretch)
+
+    def feature_size(self, schema: Schema) -> tuple[int, float]:
+        return sum_size(Places(schema), self.order), 1.0
+
+    def feature_map(self, schema: Schema, seed: int) -> HermiteSum:
+        """The sum kernel's features, axes as declared."""
+        return self._sum(schema, self._axes(schema, {}))
+
+    def questions(self, schema: Schema) -> list[Asked]:
+        check_values_declared(self.name, schema)
+        counts, embedding = super().questions(schema)
+        asked = [counts]
+        if self.spread_share:
+            spreads = Sum.of_features(SPREADS, Moments(Places(schema)), schema, by="all")
+            asked.append(Asked(question=spreads, share=self.spread_share))
+        rest = 1 - self.count_share - self.spread_share
+        if self.kernel != "product":
+            share = rest - (self.product_share if self.kernel == "combined" else 0.0)
+            asked.append(Asked(question=embedding.question, share=share))
+        share = self.product_share if self.kernel == "combined" else rest
+        for name in self._products():
+            question = self._product_of(name, schema)
+            asked.append(Asked(question=question, share=share / self.draws))
+        return asked
+
+    def _product_of(self, name: str, schema: Schema) -> Question:
+        left, right = product_factors(Places(schema), self.product_order, self.product_columns)
+        groups = len(schema.classes)
+        if self.products == 1:  # a large one: its factors are multiplied as matrices
+            return OuterSum(name=name, bound=1.0, blocks=((left, right),), groups=groups)
+        return Sum(name=name, bound=1.0, size=self.products * left * right, groups=groups)
+
+    def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
+        found = {COUNTS: private.ask(COUNTS)}
+        if self.spread_share:
+            found[SPREADS] = private.ask(SPREADS, self.map_spec("spread_map", seed))
+        before = values_of(found)
+        if self.kernel != "product":
+            spec = self.map_spec("sum_map", seed)
+            found[EMBEDDING] = private.ask(EMBEDDING, spec, {"measured": before})
+        for name in self._products():
+            spec = self.map_spec("product_map", seed)
+            answer = private.ask(name, spec, {"measured": before, "product": name})
+            found[name] = answer._replace(values=self._shaped(private.schema, answer.values))
+        return found
+
+    def distill(
+        self,
+        schema: Schema,
+        measured: Mapping[str, Measurement],
+        *,
+        seed: int,
+        progress: Progress,
+    ) -> Product:
+        known, counts = dict(measured), measured[COUNTS].values
+        for name in (EMBEDDING, *self._products()) if self.denoise else ():
+            if name in known:
+                answer = known[name]
+                cleaned = without_noise(answer.values, counts, answer.noise)
+                known[name] = answer._replace(values=cleaned)
+        made = super().distill(schema, known, seed=seed, progress=progress)
+        return replace(made, measurements=values_of(measured))
+
+    # ---- the maps that are measured -------------------------------------------------------------
+
+    def spread_map(self, schema: Schema, seed: int) -> Moments:
+        return Moments(Places(schema))
+
+    def sum_map(self, schema: Schema, seed: int, measured: Mapping[str, Any]) -> HermiteSum:
+        return self._sum(schema, self._axes(schema, measured))
+
+    def product_map(
+        self, schema: Schema, seed: int, measured: Mapping[str, Any], product: str
+    ) -> OneBlock | HermiteProducts:
+        drawn = self._drawn(schema, self._axes(schema, measured), seed)[product]
+        return OneBlock(drawn) if isinstance(drawn, HermiteProduct) else drawn
+
+    def _shaped(self, schema: Schema, sums: np.ndarray) -> np.ndarray:
+        """Sums of one large product as matrices, (classes, left, right)."""
+        if self.products > 1:
+            return sums
+        factors = product_factors(Places(schema), self.product_order, self.product_columns)
+        return sums.reshape(len(sums), *factors)
+
+    def _products(self) -> list[str]:
+        return [] if self.kernel == "sum" else [f"product {n + 1}" for n in range(self.draws)]
+
+    def _axes(self, schema: Schema, measurements: Mapping[str, np.ndarray]) -> Axes:
+        columns = Places(schema).columns
+        if SPREADS in measurements:
+            return axes_from(measurements[SPREADS][0], measurements[COUNTS])
+        return Axes(centre=jnp.full(columns, self.centre), unit=jnp.ones(columns))
+
+    def _sum(self, schema: Schema, axes: Axes) -> HermiteSum:
+        basis = Hermite(order=self.order, length=self.length_scale, stretch=self.stretch)
+        return HermiteSum(basis=basis, places=Places(schema), axes=axes)
+
+    def _drawn(
+        self, schema: Schema, axes: Axes, seed: int
+    ) -> dict[str, HermiteProduct | HermiteProducts]:
+        """The products by the names of their charges, drawn with the public seed."""
+        length = self.product_length_scale
+        basis = Hermite(order=self.product_order, length=length, stretch=self.stretch)
+        key = jax.random.fold_in(jax.random.key(seed), 2)
+        which = basis, Places(schema), axes, self.product_columns
+        drawn: dict[str, HermiteProduct | HermiteProducts] = {}
+        for number, name in enumerate(self._products()):
+            own = jax.random.fold_in(key, number)
+            if self.products == 1:
+                drawn[name] = draw_product(*which, key=own)
+            else:
+                drawn[name] = draw_products(*which, self.products, key=own)
+        return drawn
+
+    def _target(self, schema: Schema, measurements: Mapping[str, np.ndarray], seed: int) -> Any:
+        axes, counts = self._axes(schema, measurements), measurements[COUNTS]
+        _, weights = class_means(counts, counts)
+        whole = None
+        if self.kernel != "product":
+            whole = class_means(counts, measurements[EMBEDDING])[0], self._sum(schema, axes)
+        products = None
+        drawn = self._drawn(schema, axes, seed)
+        if drawn:
+            means = [class_means(counts, measurements[name])[0] for name in drawn]
+            products = (
+                jnp.stack(means),
+                jax.tree_util.tree_map(lambda *a: jnp.stack(a), *drawn.values()),
+            )
+        return weights, whole, products
+
+    def _loss(self, generator: Generator, key: Array, target: Any) -> Array:
+        """The sum kernel's distance, and gamma times that of one product, another in every step."""
+        weights, whole, products = target
+        row_key, draw_key = jax.random.split(key)
+        rows = self._rows(generator, row_key, len(weights))
+        loss = jnp.float32(0.0)
+        if whole is not None:
+            means, features = whole
+            loss += mean_distance(features(rows), means, weights, self.debias)
+        if products is not None:
+            at = jax.random.randint(draw_key, (), 0, len(products[0]))
+            means, product = jax.tree_util.tree_map(lambda a: a[at], products)
+            factor = self.gamma if whole is not None else 1.0
+            made = product(rows)
+            distance = product_distance if isinstance(made, tuple) else mean_distance
+            loss += factor * distance(made, means, weights, self.debias)
+        return loss
+
+
+def product_distance(
+    factors: tuple[Array, Array], means: Array, weights: Array, debias: float = 1.0
+) -> Array:
+    """As `mean_distance`, of rows' outer products, which are never made one by one."""
+    left, right = (part.reshape(len(means), -1, part.shape[1]) for part in factors)
+    each = left.shape[1]
+    made = jnp.einsum("cel,cer->clr", left, right) / each
+    own = ((left**2).sum(axis=2) * (right**2).sum(axis=2)).mean(axis=1)
+    square = unbiased((made**2).sum(axis=(1, 2)), own, each, debias)
+    return (weights * (square - 2 * (made * means).sum(axis=(1, 2)))).sum()

@@ -1,0 +1,100 @@
+"""DP-NTK: differentially private neural tangent kernels for data generation (Yang et al. 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ...errors import LimbeckError, positive
+from ...features import DenseTangent, StripTangent, mismatch, split_blocks
+from ...nets import Generator
+from ...privacy import OuterSum
+from ...schema import Schema
+from ..kip.kernel import choice
+from .embedding import EMBEDDING, AbstractMeanEmbedding
+
+NETWORKS = ("dense", "strip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPNTK(AbstractMeanEmbedding):
+    """Tangent features of a random network, one noisy mean embedding per class.
+
+    Privacy:
+        Measures class counts (a row changes one of them by 1) and per-class sums of features of
+        norm 1, under add/remove of one row, with discrete Gaussian noise calibrated jointly.
+        Events: two Gaussians.
+
+    >>> from limbeck import Category
+    >>> schema = Schema(dataset="d", columns=(Category(name="c", values=("a", "b")),))
+    >>> DPNTK(widths=(10,)).questions(schema)[1].question.blocks
+    ((10, 3), (11, 1))
+    """
+
+    name: ClassVar[str] = "dp-ntk"
+    papers: ClassVar[tuple[str, ...]] = (
+        "Y. Yang, K. Adamczewski, X. Li, D. J. Sutherland, M. Park. Differentially Private Neural "
+        "Tangent Kernels (DP-NTK) for Privacy-Preserving Data Generation. JAIR 2024.",
+    )
+    free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"debias"}
+
+    network: str = "dense"
+    """Whose tangent features: "dense", fully connected; or "strip", convolution along a table."""
+    widths: tuple[int, ...] = (800,)
+    """Widths of its hidden layers; a strip's channels, then its dense layer's width."""
+    side: int = 1
+    """Slots that a strip's kernel spans."""
+    outputs: int = 10
+    """Outputs that are summed: the more, the more the last layer counts."""
+    debias: float = 1.0
+    """How much of the bias that few rows bring is taken out; less draws the rows of a class together."""
+    steps: int = 3000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(side=self.side, outputs=self.outputs, widths=len(self.widths))
+        positive(**{f"widths[{i}]": w for i, w in enumerate(self.widths)})
+        choice(network=(self.network, NETWORKS))
+        if not 0 <= self.debias <= 1:
+            raise LimbeckError(f"Expected 0 <= debias <= 1, got {self.debias}.")
+
+    def feature_size(self, schema: Schema) -> tuple[int, float]:
+        return self._shape(schema).size, 1.0
+
+    def embedding_of(self, schema: Schema) -> OuterSum:
+        blocks = tuple(self._shape(schema).blocks)
+        return OuterSum(name=EMBEDDING, bound=1.0, blocks=blocks, groups=len(schema.classes))
+
+    def _shape(self, schema: Schema) -> DenseTangent | StripTangent:
+        made: DenseTangent | StripTangent = jax.eval_shape(
+            lambda: self._drawn(schema, jax.random.key(0))
+        )
+        return made
+
+    def feature_map(self, schema: Schema, seed: int) -> DenseTangent | StripTangent:
+        return self._drawn(schema, jax.random.fold_in(jax.random.key(seed), 1))
+
+    def _drawn(self, schema: Schema, key: Array) -> DenseTangent | StripTangent:
+        shape: dict[str, Any] = {"slots": schema.slots, "widths": self.widths, "key": key}
+        if self.network == "dense":
+            return DenseTangent(**shape, outputs=self.outputs)
+        if schema.image:
+            raise LimbeckError("The network 'strip' is for tables; images want 'dense'.")
+        return StripTangent(**shape, outputs=self.outputs, side=self.side)
+
+    def _loss(self, generator: Generator, key: Array, target: Any) -> Array:
+        means, weights, features = target
+        rows = self._rows(generator, key, len(weights))
+        pairs, each = features(rows), len(rows) // len(weights)
+        loss = jnp.float32(0.0)
+        # A class at a time: products of matrices, which are quick, rather than of stacks of them.
+        for number, weight in enumerate(weights):
+            at = slice(number * each, (number + 1) * each)
+            own = tuple((a[at], b[at]) for a, b in pairs)
+            wanted = split_blocks(means[number], features.blocks)
+            loss += weight * mismatch(own, wanted, self.debias)
+        return loss

@@ -1,0 +1,76 @@
+"""The table of methods by name: limbeck's own, and those that installed packages bring.
+
+A package brings a method by an entry point of the group `limbeck.methods`, whose name is the
+method's and whose object is its class. Command line, recipes, `verify`, `redistill` and reports
+read this table, so they know such a method as they know limbeck's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+
+from ..errors import LimbeckError
+from .base import AbstractMethod
+from .gpate.gpate import GPATE
+from .kip.dp_kip import DPKIP
+from .kip.kip import KIP
+from .marginals.marginals import Marginals
+from .mean_embedding.dp_hp import DPHP
+from .mean_embedding.dp_merf import DPMERF
+from .mean_embedding.dp_ntk import DPNTK
+from .mean_embedding.full_mmd import FullMMD
+from .measure_once.measure_once import MeasureOnce
+
+GROUP = "limbeck.methods"
+"""Name of the entry points' group."""
+OWN = (Marginals, MeasureOnce, DPMERF, DPHP, DPNTK, GPATE, DPKIP, KIP, FullMMD)
+
+
+class Methods(Mapping[str, type[AbstractMethod]]):
+    """Methods by name. Those of other packages are loaded when they are asked for."""
+
+    def __init__(self, own: tuple[type[AbstractMethod], ...]) -> None:
+        self._own = {method.name: method for method in own}
+
+    def __getitem__(self, name: str) -> type[AbstractMethod]:
+        if name in self._own:
+            return self._own[name]
+        found = list(metadata.entry_points(group=GROUP, name=name))
+        if not found:
+            raise KeyError(name)
+        return _loaded(found)
+
+    def __iter__(self) -> Iterator[str]:
+        brought = {point.name for point in metadata.entry_points(group=GROUP)}
+        return iter([*self._own, *sorted(brought - set(self._own))])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def _loaded(points: list[metadata.EntryPoint]) -> type[AbstractMethod]:
+    point, *others = points
+    if others:
+        packages = ", ".join(sorted(p.dist.name if p.dist else p.value for p in points))
+        raise LimbeckError(
+            f"The method '{point.name}' comes from several packages ({packages}). Uninstall all but one."
+        )
+    try:
+        method = point.load()
+    except Exception as error:
+        raise LimbeckError(
+            f"The method '{point.name}' of {point.value} cannot be loaded: {error}."
+        ) from error
+    if not (isinstance(method, type) and issubclass(method, AbstractMethod)):
+        raise LimbeckError(
+            f"{point.value}, which should bring the method '{point.name}', is no class of methods."
+        )
+    if method.name != point.name:
+        raise LimbeckError(
+            f"The method of {point.value} is called '{method.name}', and its entry point '{point.name}'."
+        )
+    return method
+
+
+METHODS = Methods(OWN)

@@ -1,0 +1,112 @@
+"""Where released rows come from: a generator or soft rows, which give as many as wanted, or a fixed
+distilled set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..errors import LimbeckError
+from ..nets import Generator, arrays_of, build_generator, generate, with_arrays
+from ..schema import Category, Schema
+from .apportion import apportion
+from .marginals.soft_rows import SoftRows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generated:
+    """A generator with the noisy shares of the classes."""
+
+    generator: Generator
+    settings: Mapping[str, Any]
+    """What the generator is built from again, before its numbers are filled in."""
+    class_weights: np.ndarray
+    """Noisy share of each class, non-negative, summing to one."""
+
+    kind = "generator"
+
+    def draw(self, schema: Schema, rows: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Slots (rows, slots) and label codes (rows,), classes in their noisy proportions."""
+        rng = np.random.default_rng(seed)
+        labels = rng.permutation(apportion(self.class_weights, rows))
+        codes = rng.standard_normal((rows, self.generator.code), dtype=np.float32)
+        return generate(self.generator, codes, labels), labels
+
+    def facts(self) -> dict[str, Any]:
+        return dict(self.settings)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return arrays_of(self.generator) | {"class_weights": self.class_weights}
+
+    @classmethod
+    def load(
+        cls, schema: Schema, facts: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> Generated:
+        weights = arrays.pop("class_weights")
+        fresh = build_generator(schema, facts, key=jax.random.key(0))
+        return cls(generator=with_arrays(fresh, arrays), settings=facts, class_weights=weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distilled:
+    """A fixed, small set: the exact numbers that a learner should train on."""
+
+    slots: np.ndarray
+    """Encoded rows (rows, slots), float32; pixels may lie outside [0, 1] where a method lets them."""
+    labels: np.ndarray
+    """Label codes (rows,)."""
+    targets: np.ndarray | None = None
+    """Learned labels (rows, classes), for the kernel of a method that learns them."""
+    soft: np.ndarray | None = None
+    """Soft labels, shares of the classes (rows, classes), meant for networks."""
+
+    kind = "distilled"
+
+    def draw(self, schema: Schema, rows: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        if rows != len(self.labels):
+            raise LimbeckError(
+                f"This release is a fixed set of {len(self.labels)} rows; {rows} cannot be drawn from "
+                "it. `limbeck redistil --per-class` makes a set of another size, where the method "
+                "keeps its measurements."
+            )
+        return np.clip(_decided(schema, self.slots), 0.0, 1.0), self.labels
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {"slots": self.slots, "labels": self.labels}
+        more = {"targets": self.targets, "soft": self.soft}
+        return found | {name: array for name, array in more.items() if array is not None}
+
+    @classmethod
+    def load(
+        cls, schema: Schema, facts: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> Distilled:
+        return cls(**arrays)
+
+
+Source = Generated | Distilled | SoftRows
+SOURCES: dict[str, type[Generated] | type[Distilled] | type[SoftRows]] = {
+    "generator": Generated,
+    "distilled": Distilled,
+    "softrows": SoftRows,
+}
+
+
+def _decided(schema: Schema, slots: np.ndarray) -> np.ndarray:
+    """Slots whose categories are the likeliest ones, and whose gaps are gaps or not: a distilled
+    row is shown as it is rather than drawn from."""
+    if schema.image:
+        return slots
+    slots = np.nan_to_num(slots)
+    for column, at in schema.blocks():
+        if isinstance(column, Category):
+            slots[:, at] = np.eye(column.slots)[slots[:, at].argmax(axis=1)]
+        elif column.slots > 1:
+            slots[:, at.start + 1] = slots[:, at.start + 1] > 0.5
+    return slots

@@ -1,0 +1,149 @@
+"""Image networks whose random or given weights serve as features: LeNet and ResNet-18.
+
+Both see one image at a time and hold no batch statistics: where the originals normalise over the
+batch, these normalise over groups of channels of the image itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..errors import LimbeckError
+
+Network = TypeVar("Network", bound=eqx.Module)
+
+
+class LeNet(eqx.Module):
+    """LeNet-5 with ReLU: two convolutions with pooling, three dense layers."""
+
+    convolutions: list[eqx.nn.Conv2d]
+    dense: list[eqx.nn.Linear]
+    shape: tuple[int, int, int] = eqx.field(static=True)
+
+    def __init__(self, *, shape: tuple[int, int, int], classes: int, key: PRNGKeyArray) -> None:
+        height, width, channels = shape
+        keys = jax.random.split(key, 5)
+        if min(height, width) < 12:
+            raise LimbeckError(f"LeNet needs images of 12 x 12 or more, got {height} x {width}.")
+        self.shape = shape
+        self.convolutions = [
+            eqx.nn.Conv2d(channels, 6, 5, padding=2, key=keys[0]),
+            eqx.nn.Conv2d(6, 16, 5, key=keys[1]),
+        ]
+        inside = 16 * ((height // 2 - 4) // 2) * ((width // 2 - 4) // 2)
+        sizes = [inside, 120, 84, classes]
+        pairs = zip(sizes[:-1], sizes[1:], keys[2:], strict=True)
+        self.dense = [eqx.nn.Linear(a, b, key=k) for a, b, k in pairs]
+
+    def __call__(self, image: Float[Array, "channels height width"]) -> Float[Array, " classes"]:
+        x = image
+        for convolution in self.convolutions:
+            x = _halved(jax.nn.relu(convolution(x)))
+        x = x.ravel()
+        for layer in self.dense[:-1]:
+            x = jax.nn.relu(layer(x))
+        return self.dense[-1](x)
+
+
+class Block(eqx.Module):
+    """Two convolutions with a way past them."""
+
+    convolutions: list[eqx.nn.Conv2d]
+    norms: list[eqx.nn.GroupNorm]
+    past: eqx.nn.Conv2d | None
+
+    def __init__(self, inputs: int, outputs: int, stride: int, *, key: PRNGKeyArray) -> None:
+        keys = jax.random.split(key, 3)
+        self.convolutions = [
+            eqx.nn.Conv2d(inputs, outputs, 3, stride, padding=1, use_bias=False, key=keys[0]),
+            eqx.nn.Conv2d(outputs, outputs, 3, padding=1, use_bias=False, key=keys[1]),
+        ]
+        self.norms = [eqx.nn.GroupNorm(_groups(outputs), outputs) for _ in range(2)]
+        changed = stride > 1 or inputs != outputs
+        self.past = eqx.nn.Conv2d(inputs, outputs, 1, stride, key=keys[2]) if changed else None
+
+    def __call__(self, x: Array) -> Array:
+        y = jax.nn.relu(self.norms[0](self.convolutions[0](x)))
+        y = self.norms[1](self.convolutions[1](y))
+        return jax.nn.relu(y + (x if self.past is None else self.past(x)))
+
+
+class ResNet18(eqx.Module):
+    """ResNet-18 for small images: a 3x3 stem without pooling, four stages of two blocks."""
+
+    stem: eqx.nn.Conv2d
+    norm: eqx.nn.GroupNorm
+    stages: list[list[Block]]
+    head: eqx.nn.Linear
+    shape: tuple[int, int, int] = eqx.field(static=True)
+    width: int = eqx.field(static=True)
+
+    def __init__(
+        self, *, shape: tuple[int, int, int], classes: int, width: int = 64, key: PRNGKeyArray
+    ) -> None:
+        keys = iter(jax.random.split(key, 10))
+        self.shape, self.width = shape, width
+        self.stem = eqx.nn.Conv2d(shape[2], width, 3, padding=1, use_bias=False, key=next(keys))
+        self.norm = eqx.nn.GroupNorm(_groups(width), width)
+        self.stages, inputs = [], width
+        for stage in range(4):
+            outputs = width * 2**stage
+            first = Block(inputs, outputs, 1 if stage == 0 else 2, key=next(keys))
+            self.stages.append([first, Block(outputs, outputs, 1, key=next(keys))])
+            inputs = outputs
+        self.head = eqx.nn.Linear(inputs, classes, key=next(keys))
+
+    def activations(self, image: Float[Array, "channels height width"]) -> list[Array]:
+        """What the four stages make of an image, (channels, height, width) each."""
+        x = jax.nn.relu(self.norm(self.stem(image)))
+        found = []
+        for stage in self.stages:
+            for block in stage:
+                x = block(x)
+            found.append(x)
+        return found
+
+    def __call__(self, image: Float[Array, "channels height width"]) -> Float[Array, " classes"]:
+        return self.head(self.activations(image)[-1].mean(axis=(1, 2)))
+
+
+def network_arrays(network: eqx.Module) -> dict[str, np.ndarray]:
+    """A network's numbers under stable names, for a file."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(network, eqx.is_array))
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def filled_network(network: Network, arrays: Mapping[str, np.ndarray]) -> Network:
+    """A network of the same build with the numbers of a file; the file must hold just these."""
+    wanted = network_arrays(network)
+    shapes = {name: array.shape for name, array in arrays.items()}
+    if shapes != {name: array.shape for name, array in wanted.items()}:
+        raise LimbeckError(
+            f"The file does not hold the {len(wanted)} arrays of a {type(network).__name__} for "
+            "these images; write it with limbeck.nets.network_arrays."
+        )
+    dynamic, static = eqx.partition(network, eqx.is_array)
+    filled = jax.tree_util.tree_map_with_path(
+        lambda path, leaf: jnp.asarray(arrays[jax.tree_util.keystr(path)], leaf.dtype), dynamic
+    )
+    return eqx.combine(filled, static)
+
+
+def _halved(x: Float[Array, "channels height width"]) -> Array:
+    """2x2 averages; an odd last row or column is dropped."""
+    channels, height, width = x.shape[0], x.shape[1] // 2, x.shape[2] // 2
+    x = x[:, : 2 * height, : 2 * width].reshape(channels, height, 2, width, 2)
+    return x.mean(axis=(2, 4))
+
+
+def _groups(channels: int) -> int:
+    return next(
+        g for g in (32, 16, 8, 4, 2, 1) if channels % g == 0 and channels >= 2 * g or g == 1
+    )

@@ -1,0 +1,84 @@
+"""A data set on the bench: real rows to learn from and to test on, and why there may be none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .. import datasets
+from ..data import Dataset, bare_rows, read
+from ..datasets import Pictures
+from ..errors import DataError, LimbeckError
+from ..schema import Lifetime, Schema
+from .exhibit import unobtainable
+
+AMPLE = Lifetime(epsilon=30.0, delta=0.5, filter="sum")
+"""Practice runs on public data are booked in ledgers of their own, each with room for one run."""
+
+EXTRA: dict[str, Callable[[], tuple[Schema, Any, Any]]] = {}
+"""Data sets besides the registry's: schema, training rows, test rows. None but those of tests."""
+
+
+class NotRun(Exception):
+    """A cell that cannot be run here; the text says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """Real rows of one data set; schema.lifetime is ample."""
+
+    name: str
+    schema: Schema
+    train: Dataset
+    test: Dataset
+
+    def rows(self, part: str) -> tuple[np.ndarray, np.ndarray]:
+        """Slots and label codes of the labelled rows of "train" or "test"."""
+        held = bare_rows(getattr(self, part))
+        kept = np.flatnonzero(held.labels >= 0)
+        return self.schema.expand(held.cells[kept]), np.asarray(held.labels[kept])
+
+
+@lru_cache(maxsize=1)
+def bench(name: str) -> Bench:
+    """Load a data set; what cannot be had is said with how to get it."""
+    if name in EXTRA:
+        schema, train, test = EXTRA[name]()
+    else:
+        reason = missing(name)
+        if reason:
+            raise NotRun(reason)
+        try:
+            public = datasets.load(name)
+        except DataError as error:
+            raise NotRun(f"data: {error}") from None
+        schema, train, test = public.schema, _plain(public.train), _plain(public.test)
+    schema = replace(schema, lifetime=AMPLE)
+    return Bench(name, schema, read(train, schema), read(test, schema))
+
+
+def delta_of(name: str, wanted: float) -> float:
+    """The paper's delta, or a smaller one where it is not below one over the declared rows."""
+    schema = EXTRA[name]()[0] if name in EXTRA else datasets.schema(name)
+    return min(wanted, 0.9 / (schema.rows or 1))
+
+
+def missing(name: str) -> str:
+    """Why a data set cannot be had, from what is known without looking for it; "" if it may."""
+    lacking = unobtainable().get(name)
+    if lacking is not None:
+        return f"data: {lacking['title']} is not part of limbeck. {lacking['obtain']} Home: {lacking['home']}"
+    if name not in EXTRA:
+        try:
+            datasets.about(name)
+        except LimbeckError as error:
+            return f"data: {error}"
+    return ""
+
+
+def _plain(part: Any) -> Any:
+    return (part.images, part.labels) if isinstance(part, Pictures) else part

@@ -1,0 +1,37 @@
+"""Cells of a private classifier trained on the real rows: the papers' DP-SGD rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..accounting import Budget
+from ..ledger import Ledger
+from ..run import PrivateClassifier, train_classifier
+from ..scores import score_chances
+from .bench import Bench, delta_of
+from .exhibit import Cell
+from .keep import Keep
+
+REMARK = "ours is linear on scattering features, the paper's a ConvNet"
+
+
+def classifier_identity(cell: Cell, seed: int) -> dict[str, object]:
+    return {
+        "kind": "classifier",
+        "data": cell.data,
+        "settings": PrivateClassifier().settings(),
+        "epsilon": cell.epsilon,
+        "delta": delta_of(cell.data, cell.delta),
+        "seed": seed,
+    }
+
+
+def score_classifier(
+    cell: Cell, stand: Bench, *, seed: int, keep: Keep, progress: Callable[[str, float], None]
+) -> dict[str, float]:
+    """Accuracy and further figures of a classifier that spends the cell's budget on the real rows."""
+    ledger = Ledger(keep.ledger(classifier_identity(cell, seed)))
+    budget = Budget(cell.epsilon, delta_of(cell.data, cell.delta))
+    trained = train_classifier(stand.train, budget, ledger=ledger, seed=seed, progress=progress)
+    x_test, y_test = stand.rows("test")
+    return score_chances(y_test, trained.scores(x_test))

@@ -1,0 +1,163 @@
+"""What a cell is scored on: a release, made once and kept, or real rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..accounting import Budget
+from ..data import bare_rows, read
+from ..errors import LimbeckError
+from ..evaluation import released_data
+from ..ledger import Ledger
+from ..methods import METHODS, AbstractMeasureOnce, AbstractMethod, Distilled
+from ..release import Images, Release
+from ..run import Recipe, distill, make_method, packaged_recipes, redistil
+from .bench import Bench, NotRun, delta_of
+from .exhibit import Cell
+from .keep import Keep
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Encoded rows to learn from."""
+
+    slots: np.ndarray
+    labels: np.ndarray
+    targets: np.ndarray | None = None
+    """Learned labels, where the method makes some."""
+    release: Release | None = None
+    method: AbstractMethod | None = None
+
+
+def method_of(cell: Cell, *, quick: bool) -> tuple[AbstractMethod, str]:
+    """The method with the cell's settings, and a remark on where they came from.
+
+    Raises:
+        NotRun: The method is not in this version, or has no such setting.
+    """
+    remark, made = "", None
+    if cell.method and cell.method not in METHODS:
+        raise NotRun("method not in this version")
+    path = recipe_path(cell.recipe) if cell.recipe else None
+    try:
+        if path is not None:
+            made = _from_recipe(path, cell)
+        if made is None:
+            if not cell.method:
+                raise NotRun(f"no recipe {cell.recipe} in this version")
+            made = make_method(cell.method)
+            remark = f"default settings: no recipe {cell.recipe}" if cell.recipe else ""
+        changes = dict(cell.settings) | (dict(cell.reduced) if quick else {})
+        return make_method(made.name, {**made.settings(), **changes}), remark
+    except LimbeckError as error:
+        raise NotRun(str(error)) from None
+
+
+def recipe_path(name: str) -> str | None:
+    """A recipe by its name, with the variant after '#' kept; None where there is no such file."""
+    stem, _, variant = name.partition("#")
+    path = packaged_recipes().get(stem)
+    if path is None:
+        return None
+    return f"{path}#{variant}" if variant else str(path)
+
+
+def _from_recipe(path: str, cell: Cell) -> AbstractMethod | None:
+    try:
+        return Recipe.load(path).method
+    except LimbeckError:
+        if cell.method:  # a recipe without this variant: the method's defaults then
+            return None
+        raise
+
+
+def make_rows(
+    cell: Cell, bench: Bench, *, seed: int, quick: bool, keep: Keep, progress: Progress
+) -> Rows:
+    """Rows of a cell: real ones, or those of its release."""
+    if cell.making == "real":
+        return _real(cell, bench, seed)
+    method, _ = method_of(cell, quick=quick)
+    release = make_release(cell, method, bench, seed=seed, keep=keep, progress=progress)
+    return _released(cell, release, method, seed)
+
+
+def make_release(
+    cell: Cell, method: AbstractMethod, bench: Bench, *, seed: int, keep: Keep, progress: Progress
+) -> Release:
+    """The cell's release: from the cache, else made, resumably, and kept there.
+
+    Methods that measure once pay once: cells that differ in free settings alone are made from the
+    measurements of whichever came first.
+    """
+    identity = release_identity(cell, method, seed)
+    folder = keep.release(identity)
+    if folder.exists():
+        return Release.load(folder)
+    fixed = None
+    if isinstance(method, AbstractMeasureOnce):
+        bare = {k: v for k, v in method.settings().items() if k not in method.free}
+        fixed = identity | {"settings": bare}
+        given = keep.measured(fixed)
+        if given is not None:
+            free = {k: v for k, v in method.settings().items() if k in method.free}
+            return redistil(Release.load(given), free, out=folder, progress=progress)
+    release = distill(
+        bench.train,
+        method,
+        Budget(cell.epsilon, delta_of(cell.data, cell.delta)),
+        out=folder,
+        seed=seed,
+        non_private=math.isinf(cell.epsilon),
+        ledger=Ledger(keep.ledger(identity)),
+        settings_source="limbeck reproduce: a benchmark on public data",
+        progress=progress,
+    )
+    if fixed is not None:
+        keep.remember(fixed, folder)
+    return release
+
+
+def release_identity(cell: Cell, method: AbstractMethod, seed: int) -> dict[str, object]:
+    return {
+        "data": cell.data,
+        "method": method.name,
+        "settings": method.settings(),
+        "epsilon": cell.epsilon,
+        "delta": delta_of(cell.data, cell.delta),
+        "seed": seed,
+    }
+
+
+def _released(cell: Cell, release: Release, method: AbstractMethod, seed: int) -> Rows:
+    source = release.source
+    if isinstance(source, Distilled):  # the exact numbers, as a learner gets them
+        return Rows(source.slots, source.labels, source.targets, release, method)
+    data = released_data(release)
+    if cell.score_rows is not None:
+        drawn = release.sample(cell.score_rows, seed=seed)
+        plain = (drawn.images, drawn.labels) if isinstance(drawn, Images) else drawn
+        data = read(plain, release.schema)
+    held = bare_rows(data)  # released rows: nothing private about them
+    kept = np.flatnonzero(held.labels >= 0)
+    return Rows(release.schema.expand(held.cells[kept]), held.labels[kept], None, release, method)
+
+
+def _real(cell: Cell, bench: Bench, seed: int) -> Rows:
+    """Real training rows: all, so many of each class, or so many at random."""
+    slots, labels = bench.rows("train")
+    rng = np.random.default_rng(seed)
+    if cell.per_class is not None:
+        each = [np.flatnonzero(labels == c) for c in range(len(bench.schema.classes))]
+        at = np.concatenate([rng.choice(places, cell.per_class, False) for places in each])
+        return Rows(slots[at], labels[at])
+    if cell.score_rows is not None:
+        at = rng.permutation(len(labels))[: cell.score_rows]
+        return Rows(slots[at], labels[at])
+    return Rows(slots, labels)

@@ -1,0 +1,287 @@
+"""Run a table or figure of a paper again, cell by cell, cached and resumable."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import datasets
+from ..errors import LimbeckError, LimbeckWarning, positive
+from ..scores import TWELVE
+from .bench import NotRun, bench, missing
+from .classifier import REMARK, classifier_identity, score_classifier
+from .exhibit import Cell, Exhibit
+from .keep import Keep
+from .kernelerror import kernel_errors
+from .making import make_release, make_rows, method_of, recipe_path, release_identity
+from .result import DONE, QUOTED, Report, Result
+from .scoring import ONE_FIGURE, SCORES, Task
+
+Progress = Callable[[str, float], None]
+
+SIZES: dict[str, Callable[[str], int]] = {
+    "rows": lambda name: datasets.schema(name).rows or 0,
+    "classes": lambda name: len(datasets.schema(name).classes),
+    "features": lambda name: len(datasets.schema(name).inputs),
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run would do, before it does it."""
+
+    run: int
+    cached: int
+    left_out: int
+    minutes: float
+
+
+def estimate(
+    exhibit: Exhibit, *, quick: bool = False, seeds: int | None = None, only: str = "", cache: Path | None = None
+) -> Estimate:  # fmt: skip
+    """How many cells would be run, how many are known already, and about how long it takes."""
+    keep, each = Keep(cache), _seeds(seeds, 1 if quick else exhibit.runs)
+    run = known = left = 0
+    minutes, counted = 0.0, set()
+    for cell in exhibit.cells:
+        try:
+            _check(cell, quick, only)
+            if exhibit.kind == "data":
+                continue
+            if exhibit.kind == "pictures":
+                there = _known(exhibit, cell, quick, each, keep)
+                known, run = known + there, run + (not there)
+                minutes += 0.0 if there else _minutes(cell, quick)
+                continue
+            for seed in range(each):
+                identity = _identity(cell, seed, quick)
+                if keep.load(identity) is not None:
+                    known += 1
+                    continue
+                run += 1
+                if str(identity) not in counted:  # several figures of one score are one run
+                    counted.add(str(identity))
+                    minutes += _minutes(cell, quick)
+        except NotRun:
+            left += 1
+    return Estimate(run, known, left, minutes)
+
+
+def reproduce(
+    exhibit: Exhibit,
+    *,
+    quick: bool = False,
+    seeds: int | None = None,
+    only: str = "",
+    cache: Path | None = None,
+    known: bool = False,
+    progress: Progress = lambda phase, done: None,
+    each: Callable[[Result], None] = lambda result: None,
+) -> Report:
+    """Our numbers beside the paper's.
+
+    Args:
+        exhibit: From `find`.
+        quick: Only the cells marked for that, with reduced settings where they have some.
+        seeds: Repetitions; by default 1 with `quick`, else as many as the paper averages, at most 5.
+        only: Run only cells whose row or column contains this text.
+        cache: Folder of releases and scores; by default in the user's cache folder.
+        known: Run nothing: only show what earlier runs found.
+        progress: Called with a cell and the fraction of it that is done.
+        each: Called with each result as it is found.
+    """
+    keep, count = Keep(cache), _seeds(seeds, 1 if quick else exhibit.runs)
+    results = []
+    if exhibit.kind == "settings":
+        results = _settings(exhibit)
+    elif exhibit.kind == "kernel error":
+        results = kernel_errors()
+    elif exhibit.kind == "drawing":
+        results = [
+            Result(cell=Cell(row="drawing", column=""), note="it shows no result: nothing to run")
+        ]
+    number = len(exhibit.cells)
+    for place, cell in enumerate(exhibit.cells):
+        told = f"{place + 1}/{number} {cell.name}"
+        with warnings.catch_warnings():
+            # The papers' own deltas on public data: nobody is to be warned of them.
+            warnings.simplefilter("ignore", LimbeckWarning)
+            result = _result(exhibit, cell, quick, count, only, keep, known, told, progress)
+        results.append(result)
+        each(result)
+    return Report(exhibit=exhibit, results=tuple(results), quick=quick)
+
+
+def _result(
+    exhibit: Exhibit,
+    cell: Cell,
+    quick: bool,
+    seeds: int,
+    only: str,
+    keep: Keep,
+    known: bool,
+    told: str,
+    progress: Progress,
+) -> Result:
+    reduced = quick and bool(cell.reduced)
+    try:
+        _check(cell, quick, only)
+        if exhibit.kind == "data":
+            return Result(cell=cell, status=DONE, values=(SIZES[cell.figure](cell.data),))
+        if known and not _known(exhibit, cell, quick, seeds, keep):
+            raise NotRun("not yet")
+        if exhibit.kind == "pictures":
+            return _picture(cell, quick, keep, told, progress)
+        remark = _remark(cell, quick)
+        values, seconds = [], 0.0
+        for seed in range(seeds):
+            begun = time.perf_counter()
+            inner = _inside(progress, told, seed, seeds)
+            found = _scored(cell, seed, quick, keep, inner)
+            seconds += found.get("seconds", time.perf_counter() - begun)
+            if cell.figure not in found["figures"]:
+                raise NotRun(f"the score gives no '{cell.figure}' here")
+            factor = 100.0 if exhibit.percent else 1.0
+            values.append(factor * found["figures"][cell.figure])
+        progress(told, 1.0)
+        return Result(
+            cell=cell, status=DONE, values=tuple(values), reduced=reduced, note=remark,
+            seconds=seconds,
+        )  # fmt: skip
+    except NotRun as reason:
+        if cell.making == "quoted":
+            return Result(cell=cell, status=QUOTED)
+        return Result(cell=cell, note=str(reason))
+    except LimbeckError as error:  # one cell that cannot be made does not stop the others
+        return Result(cell=cell, note=str(error))
+
+
+def _check(cell: Cell, quick: bool, only: str) -> None:
+    """Everything that is known beforehand to keep a cell from being run."""
+    if cell.making == "quoted":
+        raise NotRun("quoted by the paper from elsewhere")
+    if cell.making == "method" and cell.method + cell.recipe:
+        method_of(cell, quick=quick)
+    if reason := missing(cell.data):
+        raise NotRun(reason)
+    if quick and not cell.quick:
+        raise NotRun("not in --quick")
+    if only and only not in cell.name:
+        raise NotRun("left out by --only")
+
+
+def _known(exhibit: Exhibit, cell: Cell, quick: bool, seeds: int, keep: Keep) -> bool:
+    """Whether earlier runs found all that the cell needs."""
+    if exhibit.kind == "pictures":
+        method, _ = method_of(cell, quick=quick)
+        return keep.release(release_identity(cell, method, 0)).exists()
+    return all(keep.load(_identity(cell, seed, quick)) is not None for seed in range(seeds))
+
+
+def _remark(cell: Cell, quick: bool) -> str:
+    told = [REMARK] if cell.making == "classifier" else []
+    if cell.making == "method":
+        told.append(method_of(cell, quick=quick)[1])
+    if quick and cell.reduced:
+        told.append(", ".join(f"{k} = {v}" for k, v in cell.reduced.items()))
+    return "; ".join(filter(None, told))
+
+
+def _scored(cell: Cell, seed: int, quick: bool, keep: Keep, progress: Progress) -> dict[str, Any]:
+    """Figures of a cell's score, from the cache or computed and kept."""
+    identity = _identity(cell, seed, quick)
+    found = keep.load(identity)
+    if found is not None:
+        return found
+    stand = bench(cell.data)
+    begun = time.perf_counter()
+    if cell.making == "classifier":
+        figures = score_classifier(cell, stand, seed=seed, keep=keep, progress=progress)
+    else:
+        rows = make_rows(cell, stand, seed=seed, quick=quick, keep=keep, progress=progress)
+        task = Task(cell, stand, rows, seed, lambda done: progress(cell.score, done))
+        figures = SCORES[cell.score](task)
+    found = {"figures": figures, "seconds": time.perf_counter() - begun}
+    keep.save(identity, found)
+    return found
+
+
+def _identity(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
+    """All that a cell's score depends on."""
+    if cell.making == "classifier":
+        return classifier_identity(cell, seed)
+    if cell.making == "real":
+        made: object = ["real", cell.data, cell.per_class, seed]
+    else:
+        made = release_identity(cell, method_of(cell, quick=quick)[0], seed)
+    figure = cell.figure if cell.score in ONE_FIGURE else ""
+    return {
+        "kind": "score",
+        "made": made,
+        "score": cell.score,
+        "rows": cell.score_rows,
+        "augment": cell.augment,
+        "figure": figure,
+    }
+
+
+def _picture(cell: Cell, quick: bool, keep: Keep, told: str, progress: Progress) -> Result:
+    stand = bench(cell.data)
+    method, _ = method_of(cell, quick=quick)
+    begun = time.perf_counter()
+    make_release(cell, method, stand, seed=0, keep=keep, progress=_inside(progress, told, 0, 1))
+    folder = keep.release(release_identity(cell, method, 0))
+    progress(told, 1.0)
+    return Result(
+        cell=cell, status=DONE, text=str(folder / "contact-sheet.png"), note=_remark(cell, quick),
+        reduced=quick and bool(cell.reduced), seconds=time.perf_counter() - begun,
+    )  # fmt: skip
+
+
+def _settings(exhibit: Exhibit) -> list[Result]:
+    """Where the settings of a table are kept here."""
+    found = []
+    for name in exhibit.recipes:
+        path = recipe_path(name)
+        cell = Cell(row=name, column="recipe")
+        note = "" if path else "no such recipe in this version"
+        found.append(
+            Result(cell=cell, status=DONE if path else "not run", text=path or "", note=note)
+        )
+    if exhibit.classifiers:
+        cell = Cell(row="classifiers", column="one fixed setting each")
+        text = ", ".join(c.name for c in TWELVE)
+        found.append(Result(cell=cell, status=DONE, text=text, note="AdaBoost is SAMME now"))
+    return found
+
+
+def _inside(progress: Progress, told: str, seed: int, seeds: int) -> Progress:
+    """Progress of a part as progress of the cell: phases follow each other, each as long as all
+    before it, which is all that is known."""
+    phases: list[str] = []
+
+    def report(phase: str, done: float) -> None:
+        if phase not in phases:
+            phases.append(phase)
+        before = 1 - 2.0 ** -(len(phases) - 1)
+        share = before + (1 - before) / 2 * min(done, 1.0)
+        progress(told, min((seed + share) / seeds, 0.999))
+
+    return report
+
+
+def _seeds(wanted: int | None, usual: int) -> int:
+    count = wanted if wanted is not None else min(usual, 5)
+    positive(seeds=count)
+    return count
+
+
+def _minutes(cell: Cell, quick: bool) -> float:
+    if quick and cell.reduced and cell.reduced_minutes is not None:
+        return cell.reduced_minutes
+    return cell.minutes if math.isfinite(cell.minutes) else 0.0

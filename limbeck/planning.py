@@ -1,0 +1,167 @@
+"""The plan of a run: everything that will be asked and spent, made without touching a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .accounting import Budget, Charge, Cost, calibrate, calibrate_stopping, cost, stopping_cost
+from .errors import LimbeckError
+from .methods import AbstractInquiry
+from .privacy import Asked, Planned, Sum, Unit, estimates
+from .schema import Schema
+
+CHOICE = "choice"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run will measure, at which noise, and what that costs together.
+
+    >>> import limbeck as lk
+    >>> schema = lk.Schema(dataset="d", rows=1000, columns=(lk.Numeric(name="x", min=0, max=1),))
+    >>> plan = lk.plan(lk.DPMERF(), schema, lk.Budget(1.0))
+    >>> [charge.name for charge in plan.charges]
+    ['class counts', 'mean embedding']
+    >>> round(plan.cost.epsilon, 6)
+    1.0
+    """
+
+    schema: Schema
+    method: AbstractInquiry
+    """What asks: a method, or a score that is paid for."""
+    budget: Budget
+    questions: tuple[Planned, ...]
+    charges: tuple[Charge, ...]
+    """Of all questions, in their order."""
+    shares: tuple[float, ...]
+    """Of the budget, for each charge."""
+    cost: Cost
+
+    @property
+    def unit(self) -> Unit:
+        return Unit.of(self.budget)
+
+
+def plan(
+    method: AbstractInquiry,
+    schema: Schema,
+    budget: Budget,
+    *,
+    choice: tuple[int, float] | None = None,
+) -> Plan:
+    """Calibrate everything the method and the schema will ask, jointly, to the budget.
+
+    Args:
+        method: What to make, or whatever else asks.
+        schema: The public description of the data; bounds it wants estimated are charged too.
+        budget: Epsilon and delta for the whole run.
+        choice: Number of candidates made from the same answers, and the share for comparing them.
+    """
+    comparing = None if choice is None else Asked(question=choice_of(choice[0]), share=choice[1])
+    asked = _asked(method, schema, budget, comparing)
+    charges = calibrate(*_priced(asked, budget), budget)
+    return _planned(method, schema, budget, asked, charges, cost(charges, budget))
+
+
+def plan_stopping(
+    methods: Sequence[AbstractInquiry], schema: Schema, budget: Budget, *, share: float, mean: float
+) -> list[Plan]:
+    """A plan for each of several candidates, of which randomly many are run and one is kept.
+
+    Args:
+        methods: The candidates.
+        schema: The public description of the data.
+        budget: Pays for all of it.
+        share: Part of each run for its score.
+        mean: Average number of runs.
+    """
+    comparing = Asked(question=choice_of(1), share=share)
+    asked = [_asked(m, schema, budget, comparing) for m in methods]
+    priced = [_priced(one, budget) for one in asked]
+    alternatives = calibrate_stopping([c for c, _ in priced], [s for _, s in priced], budget, mean)
+    price = stopping_cost(alternatives, budget, mean)
+    return [
+        _planned(method, schema, budget, one, charges, price)
+        for method, one, charges in zip(methods, asked, alternatives, strict=True)
+    ]
+
+
+def choice_of(candidates: int) -> Sum:
+    """What comparing candidates measures: the differences between their numbers of right
+    predictions, all at once, or for one alone (of randomly many) that number."""
+    bound = 1.0 if candidates == 1 else math.sqrt(candidates) / 2
+    return Sum(name=CHOICE, bound=bound, size=candidates, groups=1, by="map")
+
+
+def charges_of(
+    method: AbstractInquiry,
+    schema: Schema,
+    budget: Budget,
+    *,
+    estimated: Sequence[str],
+    candidates: int = 0,
+) -> list[Charge]:
+    """What a run must have been charged for, noise aside: of a settled schema, of which some columns
+    were estimated, and of a choice among candidates, if there are any."""
+    asked = method.questions(schema) + estimates(tuple(estimated), schema, budget)
+    if candidates:
+        asked.append(Asked(question=choice_of(candidates), share=0.0))
+    return _priced(asked, budget)[0]
+
+
+def _asked(
+    method: AbstractInquiry, schema: Schema, budget: Budget, comparing: Asked | None
+) -> list[Asked]:
+    """Every question with its share: estimates, the comparison of candidates, the method's own."""
+    budget.check_rows(schema.rows)
+    if method.needs_bare_rows and budget.private:
+        raise LimbeckError(
+            f"{method.name} works on the bare rows and keeps nothing private; it runs with epsilon = "
+            "infinity (--non-private) only."
+        )
+    names = tuple(c.name for c in schema.estimated)
+    asked = estimates(names, schema, budget) + ([] if comparing is None else [comparing])
+    left = 1.0 - sum(one.share for one in asked)
+    wanted = method.questions(schema)
+    whole = sum(one.share for one in wanted)
+    asked += [replace(one, share=left * one.share / whole) for one in wanted]
+    sampled = any(c.sampling is not None for one in asked for c in one.question.measured())
+    if budget.adjacency == "replace-one" and sampled:
+        raise LimbeckError(
+            "Poisson sampling is accounted under add/remove only; use adjacency = add-remove."
+        )
+    return asked
+
+
+def _priced(asked: Sequence[Asked], budget: Budget) -> tuple[list[Charge], list[float]]:
+    """All charges, and the share of each."""
+    unit = Unit.of(budget)
+    charges = [charge for one in asked for charge in one.question.charges(unit)]
+    return charges, [one.share * part for one in asked for part in one.question.split]
+
+
+def _planned(
+    method: AbstractInquiry,
+    schema: Schema,
+    budget: Budget,
+    asked: Sequence[Asked],
+    charges: Sequence[Charge],
+    price: Cost,
+) -> Plan:
+    unit, questions, left = Unit.of(budget), [], list(charges)
+    for one in asked:
+        count = len(one.question.measured())
+        own, left = tuple(left[:count]), left[count:]
+        one.question.calibrated(own, unit)  # refuses what cannot be answered, before it is paid
+        questions.append(Planned(question=one.question, charges=own))
+    return Plan(
+        schema=schema,
+        method=method,
+        budget=budget,
+        questions=tuple(questions),
+        charges=tuple(charges),
+        shares=tuple(_priced(asked, budget)[1]),
+        cost=price,
+    )

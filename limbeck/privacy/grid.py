@@ -1,0 +1,110 @@
+"""Sums over rows, exact in integers: accumulate -> merge -> finalise.
+
+Every row's contribution is clipped to the declared bound, put on the grid, and summed as
+integers. So partial sums merge to the same total in any order on any number of machines, and one
+row changes the total by at most the bound, exactly, without a word about floating point.
+Noise is added once, by whoever finalises.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..accounting import SIGMA
+from ..errors import LimbeckError
+from .discrete import discrete_gaussian
+from .noise import Stream
+
+EXACT_STEPS = 2**26
+"""Grid of sums without noise (epsilon = infinity), in steps per bound."""
+MARGIN = 1e-9
+"""Relative allowance for rounding in float64 norms."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridSum:
+    """A sum of bounded contributions, per group, on a grid.
+
+    Args:
+        bound: Largest L2 norm of one row's contribution.
+        noise: Standard deviation of the noise to be added; 0 for none.
+        groups: Number of groups (classes); a row belongs to one, or with -1 to none.
+        size: Coordinates of one contribution.
+    """
+
+    bound: float
+    noise: float
+    groups: int
+    size: int
+
+    @property
+    def grid(self) -> float:
+        """Width of a grid step."""
+        return self.noise / SIGMA if self.noise > 0 else self.bound / EXACT_STEPS
+
+    @property
+    def unit(self) -> int:
+        """The bound in whole grid steps: what a row adds to a count."""
+        return math.floor(self.bound / self.grid)
+
+    @property
+    def limit(self) -> float:
+        """Norm in grid steps to which rows are clipped before rounding, which may add sqrt(d)/2."""
+        limit = self.unit - 0.5 * math.sqrt(self.size) - 1
+        if limit <= 0:
+            raise LimbeckError(
+                f"{self.size} features are too many for this much noise: the grid is coarser than "
+                "a contribution. Use fewer features or a larger epsilon."
+            )
+        return limit
+
+    def zero(self) -> np.ndarray:
+        """The partial sum of no rows."""
+        return np.zeros((self.groups, self.size), np.int64)
+
+    def accumulate(self, contributions: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """The partial sum of some rows: contributions (rows, size), groups (rows,)."""
+        if contributions.shape != (len(groups), self.size):
+            raise RuntimeError(
+                f"contributions of shape {contributions.shape[1:]}, planned {self.size}"
+            )
+        scaled = clip_rows(contributions, self.limit, 1.0 / self.grid)
+        whole = np.rint(scaled, out=scaled)
+        norms = np.einsum("ij,ij->i", whole, whole)
+        whole[norms > (self.bound / self.grid) ** 2] = 0.0  # cannot happen; must not happen
+        member = (groups[None, :] == np.arange(self.groups)[:, None]).astype(np.float64)
+        # Sums of integers below 2**53: exact in float64, in any order.
+        return (member @ whole).astype(np.int64)
+
+    @staticmethod
+    def merge(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        if left.shape != right.shape:
+            raise RuntimeError("partial sums of different shapes do not merge")
+        return left + right
+
+    def finalise(self, total: np.ndarray, stream: Stream) -> np.ndarray:
+        """The noisy sum in real units, (groups, size)."""
+        if self.noise > 0:
+            total = total + discrete_gaussian(stream, total.size).reshape(total.shape)
+        return total * self.grid
+
+
+def clip_rows(rows: np.ndarray, limit: float, scale: float) -> np.ndarray:
+    """Scaled rows (float64) shortened to norm `limit`; rows that are not finite become zero.
+
+    The norm is over-estimated by a margin above float64's rounding, so that an error costs
+    accuracy, not privacy.
+    """
+    wide = rows.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * (scale * (1 + MARGIN))
+    finite = np.isfinite(norms)
+    if not finite.all():
+        wide[~finite] = 0.0
+        norms[~finite] = 0.0
+    factor = scale * np.minimum(1.0, limit / np.maximum(norms, limit))
+    wide *= factor[:, None]
+    return wide

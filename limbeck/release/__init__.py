@@ -1,0 +1,33 @@
+"""What is published: data, certificate, card; and how both are checked."""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazily
+
+if TYPE_CHECKING:
+    from .arithmetic import accounting as accounting
+    from .arithmetic import recompute as recompute
+    from .certificate import check_before_publishing as check_before_publishing
+    from .certificate import make_certificate as make_certificate
+    from .certificate import redistilled as redistilled
+    from .questions import check_questions as check_questions
+    from .release import Images as Images
+    from .release import Release as Release
+    from .release import check_target as check_target
+    from .release import draw as draw
+    from .second_opinion import attack_delta as attack_delta
+    from .second_opinion import exact_epsilon as exact_epsilon
+    from .verdict import Verdict as Verdict
+    from .verdict import verify as verify
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "certificate": "check_before_publishing make_certificate redistilled",
+            "questions": "check_questions",
+            "release": "Images Release check_target draw",
+            "second_opinion": "attack_delta exact_epsilon",
+            "verdict": "Verdict verify",
+            "arithmetic": "accounting recompute",
+        },
+    )

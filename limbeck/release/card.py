@@ -1,0 +1,223 @@
+"""The two descriptions that travel with a release: a Hugging Face data set card and Croissant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..schema import Category, Column, Schema
+
+_CONTENTS = {
+    "data.parquet": "the released rows",
+    "data.csv": "the same rows as text",
+    "data.npz": "the released images (`images`) and their `labels`",
+    "images/": "the same images as PNG files, one folder per class",
+    "contact-sheet.png": "the first images of each class at a glance",
+    "generator.npz": "the generator, with its settings in `generator.json`: draws further rows for free",
+    "softrows.npz": "soft rows, from which further rows are drawn for free, with `softrows.json`",
+    "distilled.npz": "the exact numbers (`slots`, encoded rows), `labels` (codes) and, where a method "
+    "makes them, labels learned for its kernel (`targets`) or `soft` ones for networks: train on these",
+}
+_ALWAYS = {
+    "schema.toml": "the columns with their declared bounds and values",
+    "measurements.npz": "the noisy numbers everything was made from",
+    "certificate.json": "the privacy claim, with all that is needed to recompute it",
+    "croissant.json": "this description for machines",
+    "SHA256SUMS": "checksums of all files",
+}
+
+
+def make_card(
+    certificate: Mapping[str, Any], schema: Schema, rows: int, files: Sequence[str]
+) -> str:
+    """README.md of a release."""
+    guarantee, method = certificate["guarantee"], certificate["method"]
+    if certificate["releasable"]:
+        stamp = ""
+    else:
+        stamp = (
+            "\n> **Not for release:** " + "; ".join(certificate["not_releasable_because"]) + ".\n"
+        )
+    charges = "".join(
+        f"| {c['name']} | {c['mechanism']} | {c['sensitivity']:g} | {c['noise_multiplier']:.4g} | "
+        f"{'all rows' if c['sampling'] is None else 'Poisson ' + format(c['sampling'], '.3g')} | {c['steps']} |\n"
+        for c in certificate["charges"]
+    )
+    contents = "".join(
+        f"- `{name}`: {_CONTENTS[name] if name in _CONTENTS else _ALWAYS[name]}\n"
+        for name in [*files, *_ALWAYS]
+    )
+    kind = "images" if schema.image else "table"
+    config = (
+        "" if schema.image else "configs:\n- config_name: default\n  data_files: data.parquet\n"
+    )
+    return f"""---
+pretty_name: "{schema.dataset} (synthetic, differentially private)"
+tags:
+- synthetic
+- differential-privacy
+- limbeck
+size_categories:
+- {_size_category(rows)}
+{config}---
+
+# {schema.dataset}: a differentially private synthetic {kind}
+{stamp}
+{rows} synthetic {"images" if schema.image else "rows"}, made by [limbeck] with the method
+`{method["name"]}`. No row of the original data is in here.
+
+## The guarantee
+
+- **epsilon** {guarantee["epsilon"]}, **delta** {guarantee["delta"]:g} ({guarantee["definition"]})
+- **Unit of privacy:** {schema.unit}. Neighbouring data sets differ by {guarantee["neighbours"]}.
+- **Trust model:** {certificate["trust_model"]}
+
+What was measured; noise is given in multiples of the sensitivity:
+
+| measurement | mechanism | sensitivity | noise | sampling | steps |
+|---|---|---|---|---|---|
+{charges}
+Check it with `limbeck verify` on this folder: epsilon is recomputed from `certificate.json` alone.
+
+It rests on these assumptions:
+
+{_bullets(certificate["assumptions"])}
+and has these limits:
+
+{_bullets(certificate["limits"])}
+## Contents
+
+{contents}
+## Please cite
+
+{_bullets(certificate["papers"])}
+[limbeck]: the software of this name, version {certificate["software"]["limbeck"]}
+"""
+
+
+def make_croissant(
+    certificate: Mapping[str, Any], schema: Schema, sums: Mapping[str, str]
+) -> dict[str, Any]:
+    """croissant.json: the data set's files and fields in MLCommons' vocabulary (1.0)."""
+    main = "data.npz" if schema.image else "data.parquet"
+    formats = {
+        ".parquet": "application/x-parquet",
+        ".csv": "text/csv",
+        ".npz": "application/zip",
+        ".png": "image/png",
+    }
+    files = [
+        {
+            "@type": "cr:FileObject",
+            "@id": name,
+            "name": name,
+            "contentUrl": name,
+            "encodingFormat": formats["." + name.rsplit(".", 1)[-1]],
+            "sha256": digest,
+        }
+        for name, digest in sums.items()
+    ]
+    guarantee = certificate["guarantee"]
+    described: dict[str, Any] = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": schema.dataset,
+        "description": (
+            f"Synthetic data made by limbeck ({certificate['method']['name']}) under "
+            f"({guarantee['epsilon']}, {guarantee['delta']:g})-differential privacy; unit: {schema.unit}."
+        ),
+        "datePublished": certificate["created"],
+        "version": "1.0.0",
+        "citeAs": " ".join(certificate["papers"]),
+        "rai:personalSensitiveInformation": (
+            f"None in clear. Made from sensitive data under ({guarantee['epsilon']}, "
+            f"{guarantee['delta']:g})-differential privacy; see certificate.json."
+        ),
+        "distribution": files,
+    }
+    if not schema.image:
+        described["recordSet"] = [
+            {
+                "@type": "cr:RecordSet",
+                "@id": "rows",
+                "name": "rows",
+                "field": [_field(c, main) for c in schema.columns],
+            }
+        ]
+    return described
+
+
+def _field(column: Column, file: str) -> dict[str, Any]:
+    kinds = {
+        "integer": "sc:Integer",
+        "float": "sc:Float",
+        "boolean": "sc:Boolean",
+        "date": "sc:Date",
+    }
+    kind = kinds.get(column.kind, "sc:Text")
+    if (
+        isinstance(column, Category)
+        and not column.boolean
+        and all(isinstance(v, int) for v in column.values)
+    ):
+        kind = "sc:Integer"
+    return {
+        "@type": "cr:Field",
+        "@id": f"rows/{column.name}",
+        "name": column.name,
+        "dataType": kind,
+        "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
+    }
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "".join(f"- {line}\n" for line in lines)
+
+
+def _size_category(rows: int) -> str:
+    steps = [
+        (1_000, "n<1K"),
+        (10_000, "1K<n<10K"),
+        (100_000, "10K<n<100K"),
+        (1_000_000, "100K<n<1M"),
+    ]
+    return next((name for limit, name in steps if rows < limit), "n>1M")
+
+
+_CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}

@@ -1,0 +1,20 @@
+"""The page that shows a release."""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazily
+
+if TYPE_CHECKING:
+    from .charts import Point as Point
+    from .charts import curve as curve
+    from .charts import histogram as histogram
+    from .charts import score_bar as score_bar
+    from .report import make_report as make_report
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "charts": "Point curve histogram score_bar",
+            "report": "make_report",
+        },
+    )

@@ -1,0 +1,26 @@
+"""The verbs that ask about rows: distill, redistill, tune; recipes; a private classifier."""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazily
+
+if TYPE_CHECKING:
+    from .classifier import PrivateClassifier as PrivateClassifier
+    from .classifier import train_classifier as train_classifier
+    from .distilling import distill as distill
+    from .distilling import redistil as redistil
+    from .recipe import Recipe as Recipe
+    from .recipe import make_method as make_method
+    from .recipe import packaged_recipes as packaged_recipes
+    from .tuning import Right as Right
+    from .tuning import tune as tune
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "classifier": "PrivateClassifier train_classifier",
+            "distilling": "distill redistil",
+            "recipe": "Recipe make_method packaged_recipes",
+            "tuning": "Right tune",
+        },
+    )

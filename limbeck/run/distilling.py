@@ -1,0 +1,200 @@
+"""The one verb: data, a method and a budget in; a certified release out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..accounting import Budget, Charge
+from ..data import Dataset
+from ..errors import LimbeckError, positive
+from ..ledger import Ledger, PaidRun, paid_run, randomness
+from ..methods import AbstractMeasureOnce, AbstractMethod, Generated, Product
+from ..planning import Plan, plan
+from ..privacy import Measurement, Noise
+from ..release import (
+    Release,
+    check_before_publishing,
+    check_target,
+    draw,
+    make_certificate,
+    redistilled,
+)
+from ..schema import Schema
+from .recipe import make_method
+
+Progress = Callable[[str, float], None]
+
+IMAGE_ROWS = 10_000
+"""Images in a release, unless told otherwise; `Release.sample` draws more for free."""
+
+
+def distill(
+    data: Dataset,
+    method: AbstractMethod,
+    budget: Budget,
+    *,
+    out: str | Path | None = None,
+    rows: int | None = None,
+    seed: int | None = None,
+    force: bool = False,
+    non_private: bool = False,
+    ledger: Ledger | None = None,
+    settings_source: str = "defaults",
+    unpaid: str = "",
+    progress: Progress = lambda phase, done: None,
+    noise: Noise | None = None,
+    pay_again: bool = False,
+) -> Release:
+    """Make a differentially private release.
+
+    The plan's whole charge is booked in the ledger before any noise is drawn. A run that is killed
+    is resumed by calling again with the same arguments: it pays nothing more and gives the same
+    answers.
+
+    Args:
+        data: The rows with their schema, from `limbeck.read`.
+        method: What to make, such as `limbeck.DPMERF()`.
+        budget: Epsilon and delta for this release.
+        out: Folder to write the release to, before the run's protected state is erased.
+        rows: How many rows to release; by default as many as the schema declares.
+        seed: Reproducible noise, for tests and benchmarks. Stamped "not for release".
+        force: Replace an existing release at `out`.
+        non_private: Must be set for epsilon = infinity.
+        ledger: Where spending is booked; by default the user's own ledger.
+        settings_source: Where the method's settings came from, for the certificate.
+        unpaid: What in them was read off the rows without being paid for. Stamped "not for release".
+        progress: Called with a phase and a fraction done.
+        noise: Instead of a seed: the randomness that a test of the software brings.
+        pay_again: Give up an unfinished run of the same kind, which stays booked, and pay anew.
+
+    Raises:
+        LimbeckError: For anything a user can mend; nothing was spent then.
+    """
+    if not budget.private and not non_private:
+        raise LimbeckError("epsilon = infinity adds no noise; say so with --non-private.")
+    if rows is not None:
+        _check_rows(method, rows)
+    if out is not None:
+        check_target(Path(out), force=force)
+    planned = plan(method, data.schema, budget)
+    drawn = randomness(seed, noise)
+    with paid_run(
+        planned, data, ledger=ledger, noise=drawn, pay_again=pay_again, progress=progress
+    ) as paid:
+        release = _make(paid, method, planned, rows, settings_source, unpaid, progress)
+        if out is not None:
+            release.save(out, force=force)
+    return release
+
+
+def redistil(
+    release: Release,
+    settings: Mapping[str, Any],
+    *,
+    out: str | Path | None = None,
+    rows: int | None = None,
+    force: bool = False,
+    progress: Progress = lambda phase, done: None,
+) -> Release:
+    """Make another set from the measurements that a release carries: free, epsilon unchanged.
+
+    Args:
+        release: With its measurements, as `Release.load` gives it.
+        settings: The method's settings that are to change, such as {"per_class": 50}.
+        out: Folder to write the new release to.
+        rows: How many rows to draw, where the method makes a generator.
+        force: Replace an existing release at `out`.
+        progress: Called with a phase and a fraction done.
+
+    Raises:
+        LimbeckError: The method keeps no measurements, or a setting changes what is measured.
+    """
+    made_by = release.certificate["method"]
+    method = make_method(made_by["name"], {**made_by["settings"], **settings})
+    if not isinstance(method, AbstractMeasureOnce):
+        raise LimbeckError(
+            f"{method.name} keeps no measurements to make another set from; distill anew."
+        )
+    before = make_method(made_by["name"], made_by["settings"])
+    changed = {k for k, v in method.settings().items() if v != before.settings()[k]}
+    if measured := sorted(changed - method.free):
+        raise LimbeckError(
+            f"With another {measured[0]}, {method.name} would measure something else, and the rows are "
+            f"not at hand. Free to change: {', '.join(sorted(method.free))}. For the rest, distill anew."
+        )
+    if rows is not None:
+        _check_rows(method, rows)
+    if out is not None:
+        check_target(Path(out), force=force)
+    schema = release.schema
+    method.questions(schema)  # what cannot be is said in the method's own words
+    certificate = redistilled(release.certificate, schema, method)
+    seed = made_by["public_seed"]
+    charges = {facts["name"]: Charge(**facts) for facts in certificate["charges"]}
+    answers = {
+        name: Measurement.under(charges[name], values)
+        for name, values in release.measurements.items()
+    }
+    product = method.distill(schema, answers, seed=seed, progress=progress)
+    made = Release(
+        schema=schema,
+        certificate=certificate,
+        data=draw(schema, product.source, rows or release_size(product, schema), seed=seed),
+        source=product.source,
+        measurements=release.measurements,
+    )
+    if out is not None:
+        made.save(out, force=force)
+    return made
+
+
+def _check_rows(method: AbstractMethod, rows: int) -> None:
+    positive(rows=rows)
+    if method.fixed_size:
+        raise LimbeckError(
+            f"{method.name} makes a set of a fixed size, which its settings give; got rows = {rows}."
+        )
+
+
+def release_size(product: Product, schema: Schema) -> int:
+    """How many rows to release when nobody said."""
+    many = schema.image and isinstance(product.source, Generated)
+    return min(product.rows, IMAGE_ROWS) if many else product.rows
+
+
+def _make(
+    paid: PaidRun,
+    method: AbstractMethod,
+    planned: Plan,
+    rows: int | None,
+    settings_source: str,
+    unpaid: str,
+    progress: Progress,
+) -> Release:
+    private, noise = paid.private, paid.noise
+    schema = private.estimate()
+    public_seed = noise.public_seed("method")
+    product = method.run(private, seed=public_seed, progress=progress)
+    certificate = make_certificate(
+        planned,
+        private.executed(),
+        schema,
+        float_sums=private.float_sums,
+        seeded=noise.seeded,
+        law=noise.law,
+        source=settings_source,
+        unpaid=unpaid,
+        public_seed=public_seed,
+    )
+    check_before_publishing(certificate, schema, type(method), product.measurements)
+    count = rows or release_size(product, schema)
+    seed = noise.public_seed("rows")
+    return Release(
+        schema=schema,
+        certificate=certificate,
+        data=draw(schema, product.source, count, seed=seed),
+        source=product.source,
+        measurements=product.measurements,
+    )

@@ -1,0 +1,314 @@
+"""Private choice of settings: a few declared candidates, tried within the budget.
+
+The honest alternative to trying settings and looking at the test rows. Where all candidates are
+made from the same measurements, these are paid for once and only the noisy comparison is charged
+besides. Otherwise candidates are run in turn, as often as a random number says; the whole of it is
+charged beforehand, and the losing runs are never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..accounting import STOPPING, Budget, Charge, draw_runs, stopping_cost
+from ..data import Dataset
+from ..errors import LimbeckError, fraction
+from ..evaluation import Linear, learn, released_data
+from ..ledger import Ledger, PaidRun, Progress, paid_run, randomness
+from ..methods import AbstractMeasureOnce, AbstractMethod, Product
+from ..planning import CHOICE, Plan, plan, plan_stopping
+from ..privacy import Noise
+from ..release import Release, check_before_publishing, check_target, draw, make_certificate
+from .distilling import release_size
+
+MOST = 32
+"""Candidates, at most: a choice among many is a search, and wants more noise than it gains."""
+
+CANDIDATES = "candidates"
+"""The one phase that is shown while randomly many candidates are run."""
+
+
+class Right(eqx.Module):
+    """Which of several linear classifiers get a row right, (rows, classifiers).
+
+    Several are compared by their differences: each row's mean is taken out, which leaves a norm of
+    at most half the root of their number.
+    """
+
+    weights: Array
+    features: Any = None
+    groups: int = eqx.field(static=True, default=1)
+
+    @property
+    def size(self) -> int:
+        return len(self.weights)
+
+    @property
+    def norm_bound(self) -> float:
+        return 1.0 if self.size == 1 else float(np.sqrt(self.size)) / 2
+
+    @property
+    def chunk(self) -> int:
+        return getattr(self.features, "chunk", 0)
+
+    @classmethod
+    def of(cls, learned: Sequence[Linear]) -> Right:
+        return cls(jnp.stack([one.weights for one in learned]), learned[0].features)
+
+    def __call__(self, rows: Array, labels: Array) -> tuple[Array, Array]:
+        if self.features is None:
+            phi = jnp.concatenate([rows, jnp.ones((len(rows), 1), rows.dtype)], axis=1)
+        else:
+            phi = self.features(rows)
+        said = jnp.einsum("rf,kfc->rkc", phi, self.weights).argmax(axis=2)
+        right = (said == labels[:, None]).astype(jnp.float32)
+        if self.size > 1:
+            right = right - right.mean(axis=1, keepdims=True)
+        return right, jnp.zeros_like(labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Try:
+    """A candidate that was made: its release, but for the certificate."""
+
+    method: AbstractMethod
+    product: Product
+    data: Any
+    learned: Linear
+    learner: str
+
+
+def tune(
+    data: Dataset,
+    candidates: Sequence[AbstractMethod],
+    budget: Budget,
+    *,
+    out: str | Path | None = None,
+    rows: int | None = None,
+    share: float = 0.1,
+    seed: int | None = None,
+    force: bool = False,
+    ledger: Ledger | None = None,
+    settings_source: str = "declared candidates, chosen privately",
+    progress: Progress = lambda phase, done: None,
+    noise: Noise | None = None,
+    pay_again: bool = False,
+) -> Release:
+    """Make a release with the best of a few declared settings, all of it within one budget.
+
+    A candidate's score is how many of the data set's rows a fixed learner, trained on what the
+    candidate released, gets right: counted with noise, never shown without it.
+
+    Args:
+        data: The rows with their schema.
+        candidates: One method with different settings, two or more.
+        budget: Pays for everything: what is released, and the choice.
+        out: Folder for the release of the candidate that won; the others are never written.
+        rows: How many rows to release; by default as many as the schema declares.
+        share: Part of the budget for comparing.
+        seed: Reproducible noise, for tests and benchmarks. Stamped "not for release".
+        force: Replace an existing release at `out`.
+        ledger: Where spending is booked; by default the user's own ledger.
+        settings_source: Where the candidates came from, for the certificate.
+        progress: Called with a phase and a fraction done.
+        noise: Instead of a seed: the randomness that a test of the software brings.
+        pay_again: Give up an unfinished run of the same kind, which stays booked, and pay anew.
+    """
+    fraction(share=share)
+    _check(data, candidates, budget)
+    if out is not None:
+        check_target(Path(out), force=force)
+    facts = {"candidates": [{"settings": m.settings()} for m in candidates], "share": share}
+    task = _Task(
+        data=data,
+        candidates=candidates,
+        budget=budget,
+        share=share,
+        rows=rows,
+        source=settings_source,
+        paying={
+            "ledger": ledger,
+            "noise": randomness(seed, noise),
+            "pay_again": pay_again,
+            "progress": progress,
+            "also": facts,
+        },
+        store=lambda made: made.save(out, force=force) if out is not None else None,
+    )
+    return _from_measurements(task) if _free(candidates) else _by_stopping(task)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Task:
+    """A choice that was asked for."""
+
+    data: Dataset
+    candidates: Sequence[AbstractMethod]
+    budget: Budget
+    share: float
+    rows: int | None
+    source: str
+    paying: Mapping[str, Any]
+    """How the run is paid for, as `paid_run` takes it."""
+    store: Callable[[Release], object]
+    """Write the winner where it was wanted; called before the run's state is erased."""
+
+
+def _check(data: Dataset, candidates: Sequence[AbstractMethod], budget: Budget) -> None:
+    if not 2 <= len(candidates) <= MOST:
+        raise LimbeckError(
+            f"Expected 2 to {MOST} candidates to choose from, got {len(candidates)}."
+        )
+    if len({m.name for m in candidates}) > 1:
+        raise LimbeckError("Candidates are settings of one method; got several methods.")
+    if any(m == n for i, m in enumerate(candidates) for n in candidates[:i]):
+        raise LimbeckError("Two candidates are the same.")
+    if not budget.private:
+        raise LimbeckError("Choosing settings is for runs with a finite epsilon.")
+    if len(data.schema.classes) < 2:
+        raise LimbeckError("Candidates are compared by a classifier; the schema declares no label.")
+
+
+def _free(candidates: Sequence[AbstractMethod]) -> bool:
+    """Whether one set of measurements serves all candidates."""
+    first = candidates[0]
+    if not isinstance(first, AbstractMeasureOnce):
+        return False
+    fixed = [{k: v for k, v in m.settings().items() if k not in first.free} for m in candidates]
+    return all(f == fixed[0] for f in fixed)
+
+
+def _from_measurements(task: _Task) -> Release:
+    candidates = task.candidates
+    planned = plan(
+        candidates[0], task.data.schema, task.budget, choice=(len(candidates), task.share)
+    )
+    with paid_run(planned, task.data, **task.paying) as paid:
+        private, progress = paid.private, task.paying["progress"]
+        schema, seed = private.estimate(), paid.noise.public_seed("method")
+        first = candidates[0]
+        assert isinstance(first, AbstractMeasureOnce)
+        measured = first.measure(private, seed=seed, progress=progress)
+        tries = []
+        for number, method in enumerate(candidates):
+            assert isinstance(method, AbstractMeasureOnce)
+            told = _named(progress, number, len(candidates))
+            product = method.distill(schema, measured, seed=seed, progress=told)
+            tries.append(_tried(paid, method, product, task.rows))
+        found = private.ask(CHOICE, Right.of([t.learned for t in tries])).values[0]
+        best = tries[int(np.argmax(found))]
+        chosen = {
+            "way": "one set of measurements",
+            "learner": best.learner,
+            "share": task.share,
+            "mean_runs": None,
+            "candidates": [{"settings": m.settings(), "charges": []} for m in candidates],
+        }
+        release = _release(
+            paid, replace(planned, method=best.method), best, task.source, chosen, seed
+        )
+        task.store(release)
+    return release
+
+
+def _by_stopping(task: _Task) -> Release:
+    mean, budget = float(len(task.candidates)), task.budget
+    plans = plan_stopping(task.candidates, task.data.schema, budget, share=task.share, mean=mean)
+    alternatives = [p.charges for p in plans]
+    whole = Charge(name=STOPPING, mechanism=STOPPING, sensitivity=1.0, coordinates=1)
+    planned = replace(
+        plans[0],
+        questions=(),
+        charges=(whole,),
+        shares=(1.0,),
+        cost=stopping_cost(alternatives, budget, mean),
+    )
+    with paid_run(planned, task.data, **task.paying, parts=alternatives) as paid:
+        coins = paid.noise.stream(STOPPING)
+        count = draw_runs(coins, mean)
+        # The price holds for the winner alone: how many were run is never told, neither by phases
+        # nor by how often a bar fills.
+        silent = replace(paid, progress=_silent)
+        task.paying["progress"](CANDIDATES, 0.0)
+        best: tuple[float, Plan, PaidRun, Try, int] | None = None
+        for number in range(count):
+            this = plans[coins.below(len(plans))]
+            part = silent.part(f"run {number}", this)
+            private, seed = part.private, part.noise.public_seed("method")
+            private.estimate()
+            method = this.method
+            assert isinstance(method, AbstractMethod)
+            product = method.run(private, seed=seed, progress=_silent)
+            made = _tried(part, method, product, task.rows)
+            score = float(private.ask(CHOICE, Right.of([made.learned])).values[0, 0])
+            private.executed()
+            if best is None or score > best[0]:
+                best = score, this, part, made, seed
+        task.paying["progress"](CANDIDATES, 1.0)
+        assert best is not None
+        _, this, part, made, seed = best
+        chosen = {
+            "way": STOPPING,
+            "learner": made.learner,
+            "share": task.share,
+            "mean_runs": mean,
+            "candidates": [
+                {"settings": p.method.settings(), "charges": [c.facts() for c in p.charges]}
+                for p in plans
+            ],
+        }
+        release = _release(part, replace(this, cost=planned.cost), made, task.source, chosen, seed)
+        task.store(release)
+    return release
+
+
+def _tried(paid: PaidRun, method: AbstractMethod, product: Product, rows: int | None) -> Try:
+    """What the candidate would release, and what the learner makes of it."""
+    schema = paid.private.schema
+    count = rows or release_size(product, schema)
+    data = draw(schema, product.source, count, seed=paid.noise.public_seed("rows"))
+    bare = Release(schema=schema, certificate={}, data=data, source=product.source)
+    learned, name = learn(released_data(bare))
+    return Try(method, product, data, learned, name)
+
+
+def _release(
+    paid: PaidRun, planned: Plan, best: Try, source: str, chosen: Mapping[str, Any], seed: int
+) -> Release:
+    schema = paid.private.schema
+    certificate = make_certificate(
+        planned,
+        paid.private.executed(),
+        schema,
+        float_sums=paid.private.float_sums,
+        seeded=paid.noise.seeded,
+        law=paid.noise.law,
+        source=source,
+        public_seed=seed,
+        chosen_among=chosen,
+    )
+    check_before_publishing(certificate, schema, type(best.method), best.product.measurements)
+    return Release(
+        schema=schema,
+        certificate=certificate,
+        data=best.data,
+        source=best.product.source,
+        measurements=best.product.measurements,
+    )
+
+
+def _named(progress: Progress, number: int, total: int) -> Progress:
+    told = f"candidate {number + 1} of {total}"
+    return lambda phase, done: progress(f"{told}, {phase}", done)
+
+
+def _silent(phase: str, done: float) -> None:
+    """Progress that nobody sees."""
