@@ -1,7 +1,7 @@
-"""Measure once, distil freely: kernel ridge and ConvNet accuracy of released sets, cell by cell.
+"""Measure once, distill freely: kernel ridge and ConvNet accuracy of released sets, cell by cell.
 
 Every cell is a data set, a goal, an epsilon, a number of images per class and a seed. One release
-pays for the measurements of all sizes; the others are made from it by `redistil`. Scores are on
+pays for the measurements of all sizes; the others are made from it by `redistill`. Scores are on
 the untouched test part: ridge regression with group-normalised scattering features, ridge 1e-3;
 the ConvNet (128 filters, 300 epochs, final epoch, augmentation as `AUGMENTED` says).
 
@@ -136,13 +136,13 @@ class Bench:
             kept = {k: v for k, v in given.measurements.items() if k in ("class counts", "teacher")}
             return self.from_noise(given, kept), time.perf_counter() - start
         usual = {name: getattr(lk.MeasureOnce(), name) for name in lk.MeasureOnce.free}
-        made = lk.redistil(given, {**usual, "per_class": each, **free})
+        made = lk.redistill(given, {**usual, "per_class": each, **free})
         return made, time.perf_counter() - start
 
     def from_noise(self, given: lk.Release, kept: dict[str, np.ndarray]) -> lk.Release:
         """The teacher's part of the budget alone, from noise: what prototypes are good for."""
         method = lk.MeasureOnce(goal="ridge")
-        made = method.distil(self.schema, kept, {}, seed=0, progress=lambda phase, done: None)
+        made = method.distill(self.schema, kept, {}, seed=0, progress=lambda phase, done: None)
         return lk.Release(
             schema=self.schema, certificate=given.certificate, data=given.data, source=made.source
         )

@@ -39,7 +39,7 @@ def main() -> None:
 
     # From the release's folder alone, by whoever has it: no rows, no ledger, nothing spent.
     found = lk.Release.load(folder / "first")
-    again = lk.redistil(found, {"steps": 80, "restraint": 0.1}, rows=5000)
+    again = lk.redistill(found, {"steps": 80, "restraint": 0.1}, rows=5000)
     again.save(folder / "second")
     print(len(first.data), "rows, then", len(again.data), "from the same measurements")
     print("epsilon", lk.verify(folder / "second").epsilon, "for both together")

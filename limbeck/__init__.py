@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from .release import Verdict as Verdict
     from .release import verify as verify
     from .run import distill as distill
-    from .run import redistil as redistil
+    from .run import redistill as redistill
     from .run import tune as tune
     from .schema import Category as Category
     from .schema import Date as Date
@@ -73,7 +73,7 @@ else:
             "methods": "DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS FullMMD Marginals MeasureOnce",
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
-            "run": "distill redistil tune",
+            "run": "distill redistill tune",
             "schema": "Category Date Image Lifetime Numeric Schema",
             "scores": "Scores",
             "version": "__version__",

@@ -14,7 +14,7 @@ PUBLIC = {
     "BudgetExceeded", "DataError", "LimbeckError", "ReleaseError", "SchemaError",
     "Category", "Date", "Image", "Numeric", "Lifetime", "Schema",
     "Dataset", "read", "draft_schema",
-    "redistil", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
+    "redistill", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify", "Verdict",
     "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS",
     "datasets",

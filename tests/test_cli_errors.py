@@ -1034,7 +1034,7 @@ COMMANDS: list[Case] = [
         lambda d: ["evaluate", "none", "--test", str(d.file("rows.csv", CSV))],
         ("none",),
     ),
-    ("another set from nothing", lambda d: ["redistil", "none", "--out", "a"], ("none",)),
+    ("another set from nothing", lambda d: ["redistill", "none", "--out", "a"], ("none",)),
     ("a page about nothing", lambda d: ["report", "none"], ("none",)),
     ("an unknown table", lambda d: ["reproduce", "a-table"], ("'a-table'",)),
 ]

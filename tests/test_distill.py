@@ -276,7 +276,7 @@ def test_redistilling_is_free_and_certified(tmp_path: Path) -> None:
     data = lk.read(table_rows(50), table_schema())
     first = lk.distill(data, lk.DPMERF(**TINY), lk.Budget(1.0), out=tmp_path / "a", ledger=book)
     spent = book.accounts()[0].spent
-    again = lk.redistil(lk.Release.load(tmp_path / "a"), {"steps": 5}, out=tmp_path / "b", rows=17)
+    again = lk.redistill(lk.Release.load(tmp_path / "a"), {"steps": 5}, out=tmp_path / "b", rows=17)
     assert book.accounts()[0].spent == spent
     assert len(again.data) == 17
     assert lk.verify(tmp_path / "b").epsilon == lk.verify(tmp_path / "a").epsilon
@@ -285,7 +285,7 @@ def test_redistilling_is_free_and_certified(tmp_path: Path) -> None:
         made["method"]["settings"]["steps"] == 5 and made["charges"] == first.certificate["charges"]
     )
     assert len(made["method"]["redistilled_from"]) == 64
-    same = lk.redistil(first, {})
+    same = lk.redistill(first, {})
     assert np.array_equal(
         same.source.arrays()["class_weights"], first.source.arrays()["class_weights"]
     )
@@ -306,7 +306,7 @@ def test_redistilling_changes_free_settings_only(
     data = lk.read(table_rows(50), table_schema())
     made = lk.distill(data, lk.DPMERF(**TINY), lk.Budget(1.0), ledger=book)
     with pytest.raises(lk.LimbeckError, match=word):
-        lk.redistil(made, settings, out=tmp_path / "b")
+        lk.redistill(made, settings, out=tmp_path / "b")
     assert not (tmp_path / "b").exists()
 
 

@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parent.parent / "limbeck"
 
 ORDER = [
-    {"errors", "memory", "lazy", "version", "outside"},
-    {"schema"},
+    {"errors", "memory", "lazy", "version"},
+    {"schema", "outside"},
     {"data", "accounting", "nets"},
     {"features"},
     {"privacy"},

@@ -93,7 +93,7 @@ def test_measurements_are_paid_once() -> None:
     noise = {c["name"]: c["noise_multiplier"] for c in release.certificate["charges"]}
     for charge in alone.charges:
         assert noise[charge.name] == pytest.approx(charge.noise_multiplier / 0.9**0.5, rel=1e-6)
-    assert lk.redistil(release, {"steps": 2}).certificate["method"]["chosen_among"]
+    assert lk.redistill(release, {"steps": 2}).certificate["method"]["chosen_among"]
 
 
 def test_random_stopping_costs_less_than_trying_all() -> None:

@@ -76,7 +76,7 @@ Settings = Annotated[
     typer.Option("--set", help="A setting of the method, as NAME=VALUE; may be repeated."),
 ]
 PerClass = Annotated[
-    int | None, typer.Option("--per-class", help="Rows per class, for methods that distil a set.")
+    int | None, typer.Option("--per-class", help="Rows per class, for methods that distill a set.")
 ]
 PayAgain = Annotated[
     bool,
@@ -231,7 +231,7 @@ def distill(
 
 
 @app.command()
-def redistil(
+def redistill(
     release: Annotated[Path, typer.Argument(help="Folder of a release.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="Folder for the new one.", show_default=False)],
     per_class: PerClass = None,
@@ -245,7 +245,7 @@ def redistil(
     _warn_unverified(release)
     given = lk.Release.load(release)
     with _progress(quiet=as_json, spent="nothing is spent") as report:
-        made = lk.redistil(
+        made = lk.redistill(
             given, _settings(per_class, setting), out=out, force=force, progress=report
         )
     if as_json:

@@ -70,7 +70,7 @@ class Distilled:
         if rows != len(self.labels):
             raise LimbeckError(
                 f"This release is a fixed set of {len(self.labels)} rows; {rows} cannot be drawn from "
-                "it. `limbeck redistil --per-class` makes a set of another size, where the method "
+                "it. `limbeck redistill --per-class` makes a set of another size, where the method "
                 "keeps its measurements."
             )
         return np.clip(_decided(schema, self.slots), 0.0, 1.0), self.labels

@@ -15,7 +15,7 @@ from ..evaluation import released_data
 from ..ledger import Ledger
 from ..methods import METHODS, AbstractMeasureOnce, AbstractMethod, Distilled
 from ..release import Images, Release
-from ..run import Recipe, distill, make_method, packaged_recipes, redistil
+from ..run import Recipe, distill, make_method, packaged_recipes, redistill
 from .bench import Bench, NotRun, delta_of
 from .exhibit import Cell
 from .keep import Keep
@@ -107,7 +107,7 @@ def make_release(
         given = keep.measured(fixed)
         if given is not None:
             free = {k: v for k, v in method.settings().items() if k in method.free}
-            return redistil(Release.load(given), free, out=folder, progress=progress)
+            return redistill(Release.load(given), free, out=folder, progress=progress)
     release = distill(
         bench.train,
         method,

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from .classifier import PrivateClassifier as PrivateClassifier
     from .classifier import train_classifier as train_classifier
     from .distilling import distill as distill
-    from .distilling import redistil as redistil
+    from .distilling import redistill as redistill
     from .recipe import Recipe as Recipe
     from .recipe import make_method as make_method
     from .recipe import packaged_recipes as packaged_recipes
@@ -19,7 +19,7 @@ else:
         __name__,
         {
             "classifier": "PrivateClassifier train_classifier",
-            "distilling": "distill redistil",
+            "distilling": "distill redistill",
             "recipe": "Recipe make_method packaged_recipes",
             "tuning": "Right tune",
         },

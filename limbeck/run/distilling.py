@@ -89,7 +89,7 @@ def distill(
     return release
 
 
-def redistil(
+def redistill(
     release: Release,
     settings: Mapping[str, Any],
     *,

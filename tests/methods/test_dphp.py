@@ -112,12 +112,12 @@ def test_only_fitting_is_free(tmp_path: Path) -> None:
     made = lk.distill(
         lk.read(image_rows(40), image_schema()), lk.DPHP(**TINY_HERMITE), lk.Budget(1.0), seed=1
     )
-    again = lk.redistil(made, {"gamma": 3.0, "generator": "dense"}, rows=7)
+    again = lk.redistill(made, {"gamma": 3.0, "generator": "dense"}, rows=7)
     assert len(again.data.images) == 7
     again.save(tmp_path / "dense")
     assert np.array_equal(lk.Release.load(tmp_path / "dense").data.images, again.data.images)
     with pytest.raises(lk.LimbeckError, match="order"):
-        lk.redistil(made, {"order": 3})
+        lk.redistill(made, {"order": 3})
 
 
 # ---- DP-MERF ------------------------------------------------------------------------------------

@@ -110,14 +110,14 @@ def test_redistilling_fits_anew_but_measures_nothing_else(tmp_path: Path) -> Non
     method = lk.Marginals(soft_rows=150, steps=2)
     data = lk.read(table_rows(100), table_schema())
     made = lk.distill(data, method, lk.Budget(1.0), out=tmp_path / "one", seed=0, ledger=ledger)
-    again = lk.redistil(
+    again = lk.redistill(
         lk.Release.load(tmp_path / "one"), {"soft_rows": 600}, out=tmp_path / "two", rows=31
     )
     assert len(again.data) == 31 and lk.verify(tmp_path / "two").epsilon == pytest.approx(1.0)
     assert again.source.soft.shape[1] == 2 * made.source.soft.shape[1]  # type: ignore[union-attr]
     for changed in ({"groups": 3}, {"grid": 20}):
         with pytest.raises(lk.LimbeckError, match="measure something else"):
-            lk.redistil(made, changed)
+            lk.redistill(made, changed)
 
 
 def test_replacement_doubles_every_sensitivity() -> None:

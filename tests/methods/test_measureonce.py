@@ -1,4 +1,4 @@
-"""Measure once, distil freely: its parts one by one, and sets of other sizes for free."""
+"""Measure once, distill freely: its parts one by one, and sets of other sizes for free."""
 
 from __future__ import annotations
 
@@ -182,15 +182,15 @@ def test_another_size_is_free(tmp_path: Path) -> None:
     book = lk.Ledger(tmp_path / "ledger.sqlite")
     lk.distill(data, lk.MeasureOnce(**TINY_SET), lk.Budget(1.0), out=tmp_path / "a", ledger=book)
     spent = book.accounts()[0].spent
-    made = lk.redistil(lk.Release.load(tmp_path / "a"), {"per_class": 5}, out=tmp_path / "b")
+    made = lk.redistill(lk.Release.load(tmp_path / "a"), {"per_class": 5}, out=tmp_path / "b")
     assert len(made.data.images) == 15 and book.accounts()[0].spent == spent
     assert lk.verify(tmp_path / "a").epsilon == lk.verify(tmp_path / "b").epsilon
     assert made.source.slots.shape == (15, 64)
-    again = lk.redistil(lk.Release.load(tmp_path / "b"), {"per_class": 5})
+    again = lk.redistill(lk.Release.load(tmp_path / "b"), {"per_class": 5})
     assert np.array_equal(again.source.slots, made.source.slots)
     for settings in ({"goal": "ridge"}, {"teacher_steps": 9}, {"networks": 3}):
         with pytest.raises(lk.LimbeckError, match="measure something else"):
-            lk.redistil(made, settings)
+            lk.redistill(made, settings)
 
 
 def banded_rows(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -211,7 +211,7 @@ def test_soft_labels_are_free_and_as_soft_as_wanted(
         data, method, lk.Budget(float("inf")), non_private=True, out=tmp_path / "a", ledger=book
     )
     assert soft_labels_of(hard) is None and lk.MeasureOnce().softness > 0
-    made = lk.redistil(lk.Release.load(tmp_path / "a"), {"softness": 0.3}, out=tmp_path / "b")
+    made = lk.redistill(lk.Release.load(tmp_path / "a"), {"softness": 0.3}, out=tmp_path / "b")
     soft = soft_labels_of(lk.Release.load(tmp_path / "b"))
     assert soft is not None and np.array_equal(soft, made.source.soft)
     assert np.array_equal(made.source.slots, hard.source.slots)
@@ -232,7 +232,7 @@ def test_soft_labels_are_free_and_as_soft_as_wanted(
     assert "soft labels" in right["ConvNet"].note
     assert right["kernel ridge, FC-NTK"] == misled["kernel ridge, FC-NTK"]
     with pytest.raises(lk.LimbeckError, match="^Expected softness < 0.6667"):
-        lk.redistil(made, {"softness": 0.7})
+        lk.redistill(made, {"softness": 0.7})
 
 
 def test_of_many_rows_some_are_copies_of_the_others(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_of_many_rows_some_are_copies_of_the_others(tmp_path: Path) -> None:
     sets, phases = {}, {}
     for each in (2 * ENOUGH - 1, 2 * ENOUGH):
         seen = phases[each] = set()
-        sets[each] = lk.redistil(
+        sets[each] = lk.redistill(
             made, {"per_class": each}, progress=lambda phase, done, seen=seen: seen.add(phase)
         )
     assert list(phases.values()) == [{"distilling"}, {"distilling", "copying"}]

@@ -1,4 +1,4 @@
-"""Measure once, distil freely: a few noisy sums, then a small set by any amount of free work.
+"""Measure once, distill freely: a few noisy sums, then a small set by any amount of free work.
 
 For features of finite size, kernel ridge regression on a small set is a linear predictor. So the
 predictor is learned privately once (a linear teacher), together with what makes pictures look like
