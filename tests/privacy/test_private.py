@@ -130,7 +130,11 @@ def test_progress_goes_from_nothing_to_all_of_it() -> None:
         seen: list[tuple[str, float]] = []
         asked = planned(kind.question)
         private = Private(
-            _data(), asked, Unit(), Noise.from_seed(0), progress=lambda p, d: seen.append((p, d))
+            _data(),
+            asked,
+            Unit(),
+            Noise.from_seed(0),
+            progress=lambda p, d, seen=seen: seen.append((p, d)),
         )
         if kind.question.stepwise:
             with private.steps(kind.question.name, kind.row_map) as step:
