@@ -26,7 +26,7 @@ MAY_SEE_BARE_ROWS = {
     "evaluation/learner.py",  # released rows
     "evaluation/internal.py",  # counts of rows, in internal scores
     "report/report.py",  # real rows beside released ones: stamps the page internal
-    "scores/battery.py",  # internal scores
+    "scores/batteries.py",  # internal scores
     "scores/logistic.py",
     "papers/bench.py",  # named public data
     "papers/making.py",

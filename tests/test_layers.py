@@ -116,3 +116,13 @@ def test_no_global_random_generator() -> None:
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np.random":
                 own = ("Generator", "default_rng", "RandomState")
                 assert node.attr in own, f"{path.name}: {node.attr}"
+
+
+def test_no_room_gives_a_name_that_one_of_its_modules_has() -> None:
+    """Else `from room import name` is the module or the name, by who was imported first."""
+    for init in ROOT.rglob("*/__init__.py"):
+        tree = ast.parse(init.read_text())
+        froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module]
+        given = {alias.asname or alias.name for node in froms for alias in node.names}
+        modules = {path.stem for path in init.parent.iterdir()}
+        assert not given & modules, init

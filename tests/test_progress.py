@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from limbeck.cli.main import main as cli
+from limbeck.cli import main as cli
 
 
 @pytest.fixture

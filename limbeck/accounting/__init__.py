@@ -15,8 +15,8 @@ from .accountant import thresholds as thresholds
 from .accountant import without_warnings as without_warnings
 from .budget import ADJACENCIES as ADJACENCIES
 from .budget import Budget as Budget
-from .slack import SIGMA as SIGMA
-from .slack import SIGMA_BITS as SIGMA_BITS
+from .grid_slack import SIGMA as SIGMA
+from .grid_slack import SIGMA_BITS as SIGMA_BITS
 from .stopping import STOPPING as STOPPING
 from .stopping import calibrate_stopping as calibrate_stopping
 from .stopping import draw_runs as draw_runs

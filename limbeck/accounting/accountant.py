@@ -25,7 +25,7 @@ from scipy.special import log_ndtr, ndtr
 
 from ..errors import LimbeckError
 from .budget import Budget
-from .slack import distance
+from .grid_slack import distance
 
 MECHANISMS = ("discrete gaussian", "gaussian", "discrete laplace")
 ORDERS = tuple(

@@ -52,7 +52,7 @@ def draft_schema(source: object, *, names_are_right: bool = False, encoding: str
             they are refused: a file without a line of column names has its first record there.
         encoding: How the texts of a CSV file are written, where that is not UTF-8.
     """
-    from .read import open_source
+    from .reading import open_source
 
     check_encoding(encoding)
     opened = open_source(source, encoding)

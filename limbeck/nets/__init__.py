@@ -8,7 +8,7 @@ from .discriminator import ClassLogits as ClassLogits
 from .discriminator import Discriminator as Discriminator
 from .discriminator import Published as Published
 from .discriminator import weights_of as weights_of
-from .fit import fit as fit
+from .fitting import fit as fit
 from .generator import GENERATORS as GENERATORS
 from .generator import Generator as Generator
 from .generator import arrays_of as arrays_of

@@ -1,7 +1,7 @@
 """Scores of released data against real test data. They never see a method."""
 
-from .battery import battery as battery
-from .battery import scattering as scattering
+from .batteries import battery as battery
+from .batteries import scattering as scattering
 from .classifiers import CREDIT as CREDIT
 from .classifiers import FOUR as FOUR
 from .classifiers import TWELVE as TWELVE

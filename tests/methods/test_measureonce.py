@@ -203,7 +203,7 @@ def banded_rows(count: int) -> tuple[np.ndarray, np.ndarray]:
 def test_soft_labels_are_free_and_as_soft_as_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("limbeck.scores.battery.EPOCHS", 60)
+    monkeypatch.setattr("limbeck.scores.batteries.EPOCHS", 60)
     data = lk.read(banded_rows(300), image_schema())
     book = lk.Ledger(tmp_path / "ledger.sqlite")
     method = lk.MeasureOnce(**TINY_SET | {"teacher_steps": 30}, softness=0.0)

@@ -142,7 +142,7 @@ def test_progress_goes_from_nothing_to_all_of_it(kind: Kind) -> None:
         private.ask(question.name, kind.row_map)
     parts = [done for _, done in seen]
     assert {phase for phase, _ in seen} == {question.name}
-    assert parts == sorted(parts) and 0 < parts[0] and parts[-1] == 1.0
+    assert parts == sorted(parts) and parts[0] > 0 and parts[-1] == 1.0
 
 
 def test_poisson_is_refused_under_replacement() -> None:

@@ -12,7 +12,7 @@ import pytest
 from helpers import FEW, TINY_SET, image_rows, image_schema
 
 from limbeck import papers as papers
-from limbeck.cli.main import main as cli
+from limbeck.cli import main as cli
 from limbeck.errors import LimbeckError
 from limbeck.methods import METHODS
 from limbeck.papers.bench import EXTRA, NotRun, bench, missing
@@ -151,7 +151,7 @@ def test_cells_are_run_kept_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     # The second size came from the first one's measurements, and all of it is known from now on.
     assert papers.estimate(TINY, **settings).cached == 4  # type: ignore[arg-type]
     monkeypatch.setattr("limbeck.papers.making.distill", _never)
-    monkeypatch.setattr("limbeck.papers.reproduce.bench", _never)
+    monkeypatch.setattr("limbeck.papers.running.bench", _never)
     again = papers.reproduce(TINY, **settings, known=True)  # type: ignore[arg-type]
     assert [r.values for r in again.results] == [r.values for r in report.results]
     text = report.markdown()
