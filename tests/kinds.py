@@ -193,8 +193,8 @@ _BINS = Histogram(name="counts", bins=6)
 _COLUMN = ColumnHistogram(name="counts", bins=20, column=1)
 _HEAD = Head(name="head", bound=BOUND, size=8, outputs=3, count=2)
 _GRADIENTS = Gradients(name="gradients", clip=BOUND, size=10, rate=1.0, rows=20, count=2)
-_VOTES = Votes(name="votes", coordinates=4, bins=3, count=2)
-_DIRECTIONS = Directions(name="directions", size=6, count=2)
+_VOTES = Votes(name="votes", coordinates=12, bins=3, count=2)
+_DIRECTIONS = Directions(name="directions", size=20, count=2)
 _WEIGHTS = {"weights": np.eye(8, 3)}
 _PARAMETERS = {"parameters": np.full(10, 9.0, np.float32)}
 _ASKED = {"question": jnp.zeros(2)}
@@ -217,16 +217,16 @@ KINDS = [
     Kind("gradients", _GRADIENTS, loss, _PARAMETERS, smaller=replace(_GRADIENTS, size=9)),
     Kind("ghost gradients", _GRADIENTS, Ghost(), _PARAMETERS, adds_up=False),
     Kind(
-        "votes", _VOTES, Faculty(Swayed(4, bins=3)), _ASKED,
-        smaller=replace(_VOTES, coordinates=3), adds_up=False,
+        "votes", _VOTES, Faculty(Swayed(12, bins=3)), _ASKED,
+        smaller=replace(_VOTES, coordinates=11), adds_up=False,
     ),
     Kind(
-        "votes and the largest", replace(_VOTES, largest_share=0.3), Faculty(Swayed(4, bins=3)),
+        "votes and the largest", replace(_VOTES, largest_share=0.3), Faculty(Swayed(12, bins=3)),
         _ASKED, adds_up=False,
     ),
     Kind(
-        "directions", _DIRECTIONS, Faculty(Swayed(6)), _ASKED,
-        smaller=replace(_DIRECTIONS, size=5), adds_up=False,
+        "directions", _DIRECTIONS, Faculty(Swayed(20)), _ASKED,
+        smaller=replace(_DIRECTIONS, size=19), adds_up=False,
     ),
 ]  # fmt: skip
 """Questions that are answered in numbers. `FrequentValues` answers in texts, `BareRows` in rows."""
@@ -294,7 +294,7 @@ class Kept:
     def __init__(self) -> None:
         self.files: dict[str, tuple[np.ndarray, str]] = {}
 
-    def load(self, name: str, digest: str) -> np.ndarray | None:
+    def load(self, name: str, *, digest: str) -> np.ndarray | None:
         if name not in self.files:
             return None
         answer, asked = self.files[name]
@@ -302,7 +302,7 @@ class Kept:
             raise lk.LimbeckError("asked with other public values")
         return answer
 
-    def save(self, name: str, answer: np.ndarray, digest: str) -> None:
+    def save(self, name: str, answer: np.ndarray, *, digest: str) -> None:
         assert name not in self.files
         self.files[name] = answer, digest
 

@@ -15,7 +15,7 @@ import limbeck as lk
 from limbeck.accounting import Budget, Charge, calibrate_stopping, draw_runs, stopping_cost
 from limbeck.cli import main as cli
 from limbeck.evaluation import Linear
-from limbeck.privacy import Noise
+from limbeck.privacy import Noise, Sum
 from limbeck.run import Right
 
 BUDGET = lk.Budget(1.0, 1e-5)
@@ -107,7 +107,7 @@ def test_random_stopping_costs_less_than_trying_all() -> None:
     from dp_accounting.dp_event import GaussianDpEvent, RepeatAndSelectDpEvent
     from dp_accounting.rdp import RdpAccountant
 
-    from limbeck.accounting import ORDERS
+    from limbeck.accounting.stopping import ORDERS
 
     peer = RdpAccountant(list(ORDERS))
     peer.compose(RepeatAndSelectDpEvent(GaussianDpEvent(found[0].noise_multiplier), 4.0, 0.0))
@@ -142,8 +142,8 @@ def test_a_resumed_choice_never_mixes_the_plans_of_its_candidates(
         lk.tune(data, NOT_FREE, BUDGET, ledger=book)
     with monkeypatch.context() as patched, pytest.raises(lk.LimbeckError, match="two plans"):
         patched.setattr(
-            "limbeck.planning.choice_charge",
-            lambda n: Charge(name="choice", sensitivity=1.5, coordinates=n),
+            "limbeck.planning.choice_of",
+            lambda n: Sum(name="choice", bound=1.5, size=n, groups=1, by="map"),
         )
         lk.tune(data, NOT_FREE, BUDGET, ledger=book)
     lk.tune(data, NOT_FREE, BUDGET, ledger=book)

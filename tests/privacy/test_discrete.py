@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from limbeck.privacy import Noise
-from limbeck.privacy import discrete as discrete
+from limbeck.accounting.slack import SAMPLER_DISTANCE, distance
+from limbeck.privacy import Noise, discrete
+from limbeck.privacy.laplace import discrete_laplace
 
 
 @pytest.fixture(scope="module")
@@ -108,14 +109,14 @@ def test_slack_bounds_the_true_divergence(sigma: int) -> None:
         assert divergence <= squared <= 1 / (mpmath.mpf(287) * sigma**4)
         assert divergence > 0.4 / (mpmath.mpf(287) * sigma**4)  # half of it is given away, not more
         assert apart <= mpmath.sqrt(mpmath.mpf(1) / 574) / sigma**2
-    assert discrete.distance(4) == pytest.approx(2 / math.sqrt(574) / discrete.SIGMA**2)
-    assert discrete.distance(1) >= discrete.SAMPLER_DISTANCE
+    assert distance(4) == pytest.approx(2 / math.sqrt(574) / discrete.SIGMA**2)
+    assert distance(1) >= SAMPLER_DISTANCE
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(7, 2)])
 def test_discrete_laplace_has_the_exact_probabilities(scale: Fraction) -> None:
     count = 20_000
-    drawn = discrete.discrete_laplace(Noise.from_seed(3).stream("laplace"), scale, count)
+    drawn = discrete_laplace(Noise.from_seed(3).stream("laplace"), scale, count)
     decay = math.exp(-1 / scale)
     top = 3 + int(3 * scale)
     x = np.arange(-top, top + 1)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -31,6 +32,7 @@ from kinds import (
 )
 
 import limbeck as lk
+from limbeck.ledger import Job
 from limbeck.privacy import (
     BareRows,
     Faculty,
@@ -531,6 +533,24 @@ def test_another_map_or_state_is_another_question(spec: MapSpec, state: dict[str
     assert np.array_equal(first.values, again.values)
     with pytest.raises(lk.LimbeckError, match="other public values"):
         ask(given, question, answers=kept).ask("sum", spec, state)
+
+
+@each_kind
+def test_a_job_gives_its_answers_to_the_same_question_only(kind: Kind, tmp_path: Path) -> None:
+    """As above, kept in files; a step at another state, or a map of another seed, is refused."""
+    given, question = data(table_rows(20)), kind.question
+    with Job(tmp_path, {"a": 1}) as job:
+        job.begin("run", bytes(32), "digest", {})
+        first = answers(kind, given, answers=job)
+        again = answers(kind, given, answers=job, noise=Noise.from_seed(9))
+        assert _same(first, again)
+        private = ask(given, question, answers=job)
+        with pytest.raises(lk.LimbeckError, match="other public values"):
+            if question.stepwise:
+                with private.steps(question.name, kind.row_map, {"more": np.ones(2)}) as step:
+                    step(kind.state)
+            else:
+                private.ask(question.name, kind.row_map, {"more": np.ones(2)})
 
 
 # ---- rows themselves -------------------------------------------------------------------------

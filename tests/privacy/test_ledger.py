@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import limbeck as lk
-from limbeck.accounting import Charge, calibrate, cost, mu_for
+from limbeck.accounting import Charge, calibrate, cost, gaussian_epsilon, mu_for
 from limbeck.ledger import Job, Run, new_run, spent, unfinished
 from limbeck.ledger import lock as _lock
 
@@ -54,7 +54,7 @@ def test_gaussian_runs_add_as_gaussians(ledger: lk.Ledger) -> None:
         ledger.charge(_life(10.0), _run(1.0))
     [account] = ledger.accounts()
     mu = 2 * mu_for(1.0, 1e-5)
-    assert account.spent == pytest.approx(lk.privacy.gaussian_epsilon(mu, 1e-5), rel=1e-6)
+    assert account.spent == pytest.approx(gaussian_epsilon(mu, 1e-5), rel=1e-6)
     assert account.spent < 4 * 1.0
 
 

@@ -125,26 +125,24 @@ def test_nothing_of_the_rows_shows_in_a_repr() -> None:
     assert "987" not in repr(data) + repr(ask(data, SUM))
 
 
-def test_progress_goes_from_nothing_to_all_of_it() -> None:
-    for kind in KINDS:
-        seen: list[tuple[str, float]] = []
-        asked = planned(kind.question)
-        private = Private(
-            _data(),
-            asked,
-            Unit(),
-            Noise.from_seed(0),
-            progress=lambda p, d, seen=seen: seen.append((p, d)),
-        )
-        if kind.question.stepwise:
-            with private.steps(kind.question.name, kind.row_map) as step:
-                for _ in range(kind.question.steps):
-                    step(kind.state)
-        else:
-            private.ask(kind.question.name, kind.row_map)
-        parts = [done for _, done in seen]
-        assert {phase for phase, _ in seen} == {kind.question.name}
-        assert parts == sorted(parts) and parts[0] > 0 and parts[-1] == 1.0
+@each_kind
+def test_progress_goes_from_nothing_to_all_of_it(kind: Kind) -> None:
+    seen: list[tuple[str, float]] = []
+    question, noise = kind.question, Noise.from_seed(0)
+
+    def note(phase: str, done: float) -> None:
+        seen.append((phase, done))
+
+    private = Private(_data(), planned(question), Unit(), noise, progress=note)
+    if question.stepwise:
+        with private.steps(question.name, kind.row_map) as step:
+            for _ in range(question.steps):
+                step(kind.state)
+    else:
+        private.ask(question.name, kind.row_map)
+    parts = [done for _, done in seen]
+    assert {phase for phase, _ in seen} == {question.name}
+    assert parts == sorted(parts) and parts[0] > 0 and parts[-1] == 1.0
 
 
 def test_poisson_is_refused_under_replacement() -> None:

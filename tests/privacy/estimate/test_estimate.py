@@ -28,7 +28,7 @@ def test_bounds_and_values_are_estimated_within_the_budget() -> None:
     schema = _estimating_schema()
     rows = table_rows(20_000)
     rows.loc[0, "town"] = "a secret hamlet"
-    made = lk.plan(lk.DPMERF(features=8, steps=1), schema, lk.Budget(1.0))
+    made = lk.plan(lk.DPMERF(features=8, steps=1), schema, lk.Budget(1.0, 5e-6))
     names = [c.name for c in made.charges]
     assert names[:4] == [f"bounds of income/{i}" for i in range(3)] + ["values of town"]
     assert made.cost.threshold > 0 and made.cost.epsilon == pytest.approx(1.0)
