@@ -24,7 +24,7 @@ import limbeck as lk
 from limbeck.accounting import Charge, calibrate, cost
 from limbeck.release import attack_delta, exact_epsilon, recompute
 from limbeck.release import certificate as _certificate
-from limbeck.run import distill as _distill
+from limbeck.run import distilling as _distill
 
 OLD = Path(__file__).parent / "oracles" / "format1"
 Change = Callable[[dict[str, Any]], None]
@@ -247,7 +247,7 @@ def test_another_version_of_a_method_is_not_known(
 ) -> None:
     """The questions changed since: the release is not held against them."""
     monkeypatch.setattr(lk.DPMERF, "version", 2)
-    monkeypatch.setattr(lk.DPMERF, "requests", lambda *_: [])
+    monkeypatch.setattr(lk.DPMERF, "questions", lambda *_: [])
     verdict = lk.verify(release)
     assert verdict.epsilon == pytest.approx(1.0)
     assert "version 1, of limbeck) is not known here, only version 2" in verdict.open[0]
@@ -416,7 +416,7 @@ def test_a_price_that_an_attack_refutes_is_refused(
     gradients: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An accountant that is wrong by a factor, and consistent about it, does not pass."""
-    from limbeck.release import verify as _verify
+    from limbeck.release import arithmetic as _verify
 
     def too_cheap(charges: Any, budget: Any) -> Any:
         found = cost(charges, budget)
