@@ -117,7 +117,7 @@ class Bins:
     bins = 6
 
     def __call__(self, rows: jax.Array, labels: jax.Array) -> jax.Array:
-        return (10 * rows[:, 2]).astype(int) + 2 * labels - 1
+        return ((10 * rows[:, 2]).astype(int) + 2 * (labels + 1)) % 7  # for any label
 
 
 def loss(parameters: jax.Array, slots: jax.Array, label: jax.Array) -> jax.Array:
