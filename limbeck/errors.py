@@ -60,3 +60,16 @@ def fraction(**values: float) -> None:
     for name, value in values.items():
         if not 0 < value < 1:
             raise LimbeckError(f"Expected 0 < {name} < 1, got {value}.")
+
+
+def choice(**values: tuple[str, tuple[str, ...]]) -> None:
+    """Refuse a named setting that is none of its known values, given beside it.
+
+    >>> choice(goal=("all", ("any", "ridge")))
+    Traceback (most recent call last):
+    ...
+    limbeck.errors.LimbeckError: Expected goal to be one of any, ridge, got 'all'.
+    """
+    for name, (value, known) in values.items():
+        if value not in known:
+            raise LimbeckError(f"Expected {name} to be one of {', '.join(known)}, got {value!r}.")
