@@ -24,8 +24,8 @@ from .hermite_kernels import product_factors as product_factors
 from .hermite_kernels import sum_size as sum_size
 from .many import features_of as features_of
 from .many import pull_back as pull_back
-from .marginals import Pairs as Pairs
-from .marginals import Singles as Singles
+from .marginals import ColumnPairs as ColumnPairs
+from .marginals import SingleColumns as SingleColumns
 from .ntk import ConvolutionalNTK as ConvolutionalNTK
 from .ntk import FullyConnectedNTK as FullyConnectedNTK
 from .perceptual import Perceptual as Perceptual

@@ -12,12 +12,12 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .tangent import Pairs
+from .tangent import BlockFactors
 
 
-def mean_blocks(pairs: Pairs) -> list[Float[Array, "left right"]]:
+def mean_blocks(factors: BlockFactors) -> list[Float[Array, "left right"]]:
     """The mean of the rows' outer products, block by block."""
-    return [a.T @ b / len(a) for a, b in pairs]
+    return [a.T @ b / len(a) for a, b in factors]
 
 
 def split_blocks(flat: Any, blocks: Sequence[tuple[int, int]]) -> list[Any]:
@@ -30,15 +30,17 @@ def split_blocks(flat: Any, blocks: Sequence[tuple[int, int]]) -> list[Any]:
     return found
 
 
-def mismatch(pairs: Pairs, target: Sequence[Array], debias: float = 1.0) -> Float[Array, ""]:
+def mismatch(
+    factors: BlockFactors, target: Sequence[Array], debias: float = 1.0
+) -> Float[Array, ""]:
     """|mean|^2 - 2 mean.target: the squared distance from the target, up to a constant.
 
     The mean's square is estimated over pairs of different rows, so that it is not overstated by
     the spread of few rows; with `debias` below 1 a part of that stays.
     """
-    count = len(pairs[0][0])
+    count = len(factors[0][0])
     square = own = cross = jnp.float32(0.0)
-    for (a, b), wanted in zip(pairs, target, strict=True):
+    for (a, b), wanted in zip(factors, target, strict=True):
         if count * (a.shape[1] + b.shape[1]) < a.shape[1] * b.shape[1]:
             square += ((a @ a.T) * (b @ b.T)).sum()
             cross += ((a @ wanted) * b).sum() / count

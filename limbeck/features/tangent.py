@@ -22,8 +22,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..errors import LimbeckError, positive
 from .entk import FLOOR
 
-Pairs = tuple[tuple[Array, Array], ...]
-"""Factors (rows, left) and (rows, right) of each block of features."""
+BlockFactors = tuple[tuple[Array, Array], ...]
+"""For each block of features two matrices, (rows, left) and (rows, right): a row's features are the
+outer product of its two lines."""
 
 VARIANCE_FLOOR = 1e-5
 
@@ -57,7 +58,7 @@ class AbstractTangent(eqx.Module):
         """What the network says of one row; its gradient is what all this is about."""
 
     @abc.abstractmethod
-    def gradients(self, rows: Float[Array, "rows slots"]) -> Pairs:
+    def gradients(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
         """The gradient of the summed outputs, as factors."""
 
     @property
@@ -68,7 +69,7 @@ class AbstractTangent(eqx.Module):
     def norm_bound(self) -> float:
         return 1.0
 
-    def __call__(self, rows: Float[Array, "rows slots"]) -> Pairs:
+    def __call__(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
         pairs = self.gradients(rows)
         square = sum((a**2).sum(axis=1) * (b**2).sum(axis=1) for a, b in pairs)
         scale = jax.lax.rsqrt(jnp.maximum(square, FLOOR))[:, None]
@@ -112,7 +113,7 @@ class DenseTangent(AbstractTangent):
     def outputs(self, row: Float[Array, " slots"]) -> Float[Array, " outputs"]:
         return self.head(_normalised(self._activations(row[None])[-1])[0])[0]
 
-    def gradients(self, rows: Float[Array, "rows slots"]) -> Pairs:
+    def gradients(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
         *inputs, last = self._activations(rows)
         normal, deviation = _normalised(last)
         summed = self.head.weight.sum(axis=0)
@@ -186,7 +187,7 @@ class StripTangent(AbstractTangent):
             x = jax.nn.relu(self.dense(x))
         return self.head(x)[0]
 
-    def gradients(self, rows: Float[Array, "rows slots"]) -> Pairs:
+    def gradients(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
         count, windows = len(rows), self._windows(rows)
         places = jax.nn.relu(self._convolved(windows)).reshape(count, -1)
         back = jnp.broadcast_to(self.head.weight.sum(axis=0), (count, self.head.weight.shape[1]))

@@ -135,10 +135,10 @@ class Release:
 
 def draw(schema: Schema, source: Source, rows: int, *, seed: int) -> pd.DataFrame | Images:
     """Rows from a source, decoded to the owner's values."""
-    slots, labels = source.draw(schema, rows, seed=seed)
+    encoded, labels = source.draw(schema, rows, seed=seed)
     if schema.image:
-        return Images(schema.image.decode(slots), np.asarray(schema.classes)[labels])
-    return schema.decode(schema.collapse(slots, np.random.default_rng([seed, 1])), labels)
+        return Images(schema.image.decode(encoded), np.asarray(schema.classes)[labels])
+    return schema.decode(encoded, labels)
 
 
 def check_target(folder: Path, *, force: bool) -> None:

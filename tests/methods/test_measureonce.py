@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -209,7 +210,8 @@ def banded_rows(count: int) -> tuple[np.ndarray, np.ndarray]:
 def test_soft_labels_are_free_and_as_soft_as_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("limbeck.scores.battery.EPOCHS", 60)
+    # The package's name `battery` is the function, so the module is looked up.
+    monkeypatch.setattr(sys.modules["limbeck.scores.battery"], "EPOCHS", 60)
     data = lk.read(banded_rows(300), image_schema())
     book = lk.Ledger(tmp_path / "ledger.sqlite")
     method = lk.MeasureOnce(**TINY_SET | {"teacher_steps": 30}, softness=0.0)
