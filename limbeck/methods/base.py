@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import metadata
 from typing import Any, ClassVar, Self
@@ -12,10 +12,9 @@ import numpy as np
 
 from ..errors import LimbeckError
 from ..privacy import Asked, MapSpec, Measurement, Private
+from ..progress import Progress
 from ..schema import Category, Schema
 from .source import Source
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, kw_only=True)

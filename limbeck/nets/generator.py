@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
+from ..chunks import in_chunks
 from ..schema import Category, Image, Schema
 from .layers import Conv, Dense, Norm
 from .residual import ResidualGenerator
@@ -160,19 +161,11 @@ def _generate(generator: Generator, codes: Array, labels: Array) -> Array:
 
 def generate(generator: Generator, codes: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Slots for many codes, in blocks of one shape."""
-    rows = len(codes)
-    size = min(_most_rows(generator), 1 << (rows - 1).bit_length())
-    missing = -rows % size
-    codes, labels = np.pad(codes, [(0, missing), (0, 0)]), np.pad(labels, (0, missing))
-    blocks = [
-        np.asarray(
-            _generate(
-                generator, jnp.asarray(codes[at : at + size]), jnp.asarray(labels[at : at + size])
-            )
-        )
-        for at in range(0, rows, size)
-    ]
-    return np.concatenate(blocks)[:rows]
+    # A power of two, so that few shapes are compiled for any number of rows.
+    size = min(_most_rows(generator), 1 << (len(codes) - 1).bit_length())
+    return in_chunks(
+        lambda *some: _generate(generator, *map(jnp.asarray, some)), codes, labels, size=size
+    )
 
 
 def _most_rows(generator: Generator) -> int:

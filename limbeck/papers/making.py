@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +13,12 @@ from ..errors import LimbeckError
 from ..evaluation import released_data
 from ..ledger import Ledger
 from ..methods import METHODS, AbstractMeasureOnce, AbstractMethod, Distilled
+from ..progress import Progress
 from ..release import Images, Release
 from ..run import Recipe, distill, make_method, packaged_recipes, redistill
 from .bench import Bench, NotRun, delta_of
 from .exhibit import Cell
 from .keep import Keep
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, eq=False)

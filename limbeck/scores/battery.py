@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from ..data import Dataset, bare_rows
 from ..errors import LimbeckError
 from ..features import FullyConnectedNTK, Scattering
+from ..progress import Progress
 from ..schema import Schema
 from .classifiers import FOUR, TWELVE, classifier_scores
 from .control import matching_subset
@@ -19,8 +20,6 @@ from .marginals import discretise, mean_marginal_distance
 from .nearest import nearest_distances
 from .ridge import Features, feature_rows, ridge_accuracy
 from .scores import BETWEEN, REAL, RELEASED, Score
-
-Progress = Callable[[str, float], None]
 
 RIDGE_ROWS = 5_000
 """Rows a kernel regression learns from at most; drawn at random from larger sets."""

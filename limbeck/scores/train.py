@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from ..chunks import in_chunks
 from ..errors import LimbeckError
 from .deform import Deformation
 from .ridge import one_hot
@@ -111,12 +112,7 @@ def _logits(net: Any, x: Array) -> Array:
 def predicted_classes(net: Any, images: np.ndarray, *, chunk: int = 250) -> np.ndarray:
     """The class of the largest logit, for many standardised images, in chunks of one shape."""
     size = max(1, min(chunk, len(images)))
-    parts = [np.zeros(0, np.int64)]
-    for at in range(0, len(images), size):
-        part = images[at : at + size]
-        filled = np.pad(part, [(0, size - len(part)), (0, 0), (0, 0), (0, 0)])
-        parts.append(np.asarray(_logits(net, jnp.asarray(filled)).argmax(axis=1))[: len(part)])
-    return np.concatenate(parts)
+    return in_chunks(lambda some: _logits(net, jnp.asarray(some)).argmax(axis=1), images, size=size)
 
 
 def image_task(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...features import features_of
+from ...progress import Progress
 from ...schema import Schema
 from .findings import Findings
 from .optimise_set import Blur, Objective, ObjectiveWeights, nearest_start, optimise_set
@@ -130,7 +130,7 @@ class SmallSet:
         rng: np.random.Generator,
         *,
         seed: int,
-        progress: Callable[[str, float], None],
+        progress: Progress,
     ) -> np.ndarray:
         """Rows (classes, per_class, slots) that agree with the findings: all of them optimised, or a
         few that are then copied.
