@@ -1,7 +1,8 @@
-"""Mean embeddings of features that come as factors, and how far one is from a noisy target.
+"""Means over rows of features that come as factors, and how far such a mean is from a noisy target.
 
-Two roads to the squared norm of a mean of outer products: the mean itself, one matrix product; or
-the products of all pairs of rows, from two small Gram matrices, which is cheaper for few rows.
+There are two ways to the squared norm of a mean of outer products: the mean itself, one matrix
+product; or the inner products of all pairs of rows, from two small Gram matrices, which is cheaper
+for few rows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .tangent import BlockFactors
 
 
 def mean_blocks(factors: BlockFactors) -> list[Float[Array, "left right"]]:
-    """The mean of the rows' outer products, block by block."""
+    """Mean over rows of their features: a matrix for each block, the mean of outer products."""
     return [a.T @ b / len(a) for a, b in factors]
 
 

@@ -20,17 +20,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..errors import LimbeckError, positive
-from .entk import FLOOR
 
 BlockFactors = tuple[tuple[Array, Array], ...]
 """For each block of features two matrices, (rows, left) and (rows, right): a row's features are the
 outer product of its two lines."""
 
+SQUARE_FLOOR = 1e-12
+"""Squared norm below which features are not scaled up to norm 1."""
 VARIANCE_FLOOR = 1e-5
+"""Variance that layer norm adds to that of its inputs."""
 
 
 class Layer(eqx.Module):
-    """Weights and bias, drawn evenly from +-1/sqrt(inputs) as is usual where networks come from."""
+    """A dense layer, weights and bias uniform in +-1/sqrt(inputs), as PyTorch starts them."""
 
     weight: Float[Array, "outputs inputs"]
     bias: Float[Array, " outputs"]
@@ -55,7 +57,7 @@ class AbstractTangent(eqx.Module):
 
     @abc.abstractmethod
     def outputs(self, row: Float[Array, " slots"]) -> Float[Array, " outputs"]:
-        """What the network says of one row; its gradient is what all this is about."""
+        """The network's outputs for one row, of whose sum `gradients` is the gradient."""
 
     @abc.abstractmethod
     def gradients(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
@@ -72,11 +74,11 @@ class AbstractTangent(eqx.Module):
     def __call__(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
         pairs = self.gradients(rows)
         square = sum((a**2).sum(axis=1) * (b**2).sum(axis=1) for a, b in pairs)
-        scale = jax.lax.rsqrt(jnp.maximum(square, FLOOR))[:, None]
+        scale = jax.lax.rsqrt(jnp.maximum(square, SQUARE_FLOOR))[:, None]
         return tuple((a, b * scale) for a, b in pairs)
 
     def flat(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
-        """The features written out, for those who have the room."""
+        """The features written out, which takes much more memory than their factors."""
         each = [(a[:, :, None] * b[:, None, :]).reshape(len(rows), -1) for a, b in self(rows)]
         return jnp.concatenate(each, axis=1)
 

@@ -14,14 +14,14 @@ from ..errors import LimbeckError
 from ..privacy import Asked, MapSpec, Measurement, Private
 from ..progress import Progress
 from ..schema import Category, Schema
-from .source import Source
+from .source import RowSource
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
     """What a method makes: where rows come from, and the noisy measurements that it was made from."""
 
-    source: Source
+    source: RowSource
     rows: int
     """How many rows to release: the declared number, the noisy count, or those of a fixed set."""
     measurements: Mapping[str, np.ndarray] = field(default_factory=dict)

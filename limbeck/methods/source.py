@@ -101,7 +101,7 @@ class Distilled:
         return cls(**arrays)
 
 
-Source = Generated | Distilled | SoftRows
+RowSource = Generated | Distilled | SoftRows
 SOURCES: dict[str, type[Generated] | type[Distilled] | type[SoftRows]] = {
     "generator": Generated,
     "distilled": Distilled,

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-EPSILON = 1e-5
+VARIANCE_FLOOR = 1e-5
+"""Variance that instance norm adds to that of its inputs."""
 
 
 def margins(shape: tuple[int, ...], halvings: int) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -48,7 +49,7 @@ def norm_relu_pool(
 def _forward(x: Array, scale: Array, offset: Array) -> tuple[Array, tuple[Array, ...]]:
     mean = x.mean(axis=(1, 2))
     spread = ((x - mean[:, None, None]) ** 2).mean(axis=(1, 2))
-    inverse = jax.lax.rsqrt(spread + EPSILON)
+    inverse = jax.lax.rsqrt(spread + VARIANCE_FLOOR)
     slope = scale * inverse
     y = jax.nn.relu(_quads(x) * _wide(slope) + _wide(offset - mean * slope)).mean(axis=(2, 4))
     return y, (x, mean, inverse, scale, offset)

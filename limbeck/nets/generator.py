@@ -22,8 +22,8 @@ from ..schema import Category, Image, Schema
 from .layers import Conv, Dense, Norm
 from .residual import ResidualGenerator
 
-PIECE = 100
-"""Images of a batch that are enlarged at a time."""
+PIECE_IMAGES = 100
+"""Number of images of a batch that are enlarged at a time."""
 
 
 class TableGenerator(eqx.Module):
@@ -105,10 +105,12 @@ class ImageGenerator(eqx.Module):
         x = jax.nn.relu(self.norms[1](self.second(x), seen))
         x = x.reshape(count, -(-height // 4), -(-width // 4), self.channels[0])
         # In pieces that fit in a processor's cache; a large batch at once takes up to twice the time.
-        whole = count // PIECE
-        pieces = x[: whole * PIECE].reshape(whole, PIECE, *x.shape[1:])
-        made = jax.lax.map(self._enlarged, pieces).reshape(whole * PIECE, math.prod(self.shape))
-        return jnp.concatenate([made, self._enlarged(x[whole * PIECE :])])
+        whole = count // PIECE_IMAGES
+        pieces = x[: whole * PIECE_IMAGES].reshape(whole, PIECE_IMAGES, *x.shape[1:])
+        made = jax.lax.map(self._enlarged, pieces).reshape(
+            whole * PIECE_IMAGES, math.prod(self.shape)
+        )
+        return jnp.concatenate([made, self._enlarged(x[whole * PIECE_IMAGES :])])
 
     def _enlarged(self, x: Array) -> Array:
         height, width, _ = self.shape
@@ -120,6 +122,7 @@ class ImageGenerator(eqx.Module):
 
 Generator = TableGenerator | ImageGenerator | ResidualGenerator
 GENERATORS = ("auto", "dense", "residual")
+"""Kinds of generator that a setting may name; "auto" is convolutional for images, dense for tables."""
 
 
 def build_generator(schema: Schema, settings: Mapping[str, Any], *, key: PRNGKeyArray) -> Generator:

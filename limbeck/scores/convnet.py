@@ -26,7 +26,9 @@ from .deform import Deformation
 from .train import image_task, pixels, predicted_classes, train
 
 LEARNING_RATE, MOMENTUM, DECAY, BATCH = 0.01, 0.9, 5e-4, 256
+"""Settings of SGD that the field uses: first learning rate, momentum, weight decay, images per step."""
 BLOCKS = 3
+"""Number of blocks of convolution, norm, ReLU and pool."""
 
 
 def convnet_accuracy(

@@ -19,7 +19,7 @@ from .ridge import one_hot
 
 Net = TypeVar("Net", bound=eqx.Module)
 
-PIECE = 64
+PIECE_IMAGES = 64
 """Images of a step worked on at once: with more, what lies between layers outgrows the cache."""
 
 
@@ -76,7 +76,7 @@ def _deformed(deform: Deformation, x: Array, key: PRNGKeyArray) -> Array:
 def _slope(net: Any, x: Array, wanted: Array, key: PRNGKeyArray) -> Any:
     """Of the mean loss, piece by piece. Called from Python: in XLA's own loops convolutions run on
     one thread."""
-    pieces = -(-len(x) // PIECE)
+    pieces = -(-len(x) // PIECE_IMAGES)
     cuts = [len(x) * number // pieces for number in range(pieces + 1)]
     total = jax.tree_util.tree_map(jnp.zeros_like, net)
     for number, (start, end) in enumerate(itertools.pairwise(cuts)):
