@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ..errors import positive
-from ..nets import convolution, first_convolution, margins, norm_relu_pool
+from ..nets import convolution, first_convolution, margins, norm_relu_pool, uniform_weights
 
 FEWEST_BLOCKS, SIDE = 3, 4
 """Number of blocks of a network, at least; large images get so many that 4 places a side are left."""
@@ -44,8 +44,10 @@ class RandomConvNets(eqx.Module):
     ) -> None:
         positive(networks=networks, network_width=width)
         keys = jax.random.split(key, _blocks(shape))
-        self.first = _uniform(keys[0], (3, 3, shape[2], width), 9 * shape[2])
-        self.rest = [_uniform(k, (networks, 3, 3, width, width), 9 * width) for k in keys[1:]]
+        self.first = uniform_weights(keys[0], (3, 3, shape[2], width), 9 * shape[2])
+        self.rest = [
+            uniform_weights(k, (networks, 3, 3, width, width), 9 * width) for k in keys[1:]
+        ]
         self.shape, self.norm_bound = shape, 1.0
 
     @property
@@ -98,8 +100,3 @@ def _blocks(shape: tuple[int, int, int]) -> int:
     [3, 3, 3, 4, 4, 5]
     """
     return max(FEWEST_BLOCKS, math.ceil(math.log2(max(shape[:2]) / SIDE)))
-
-
-def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:
-    limit = inputs**-0.5
-    return jax.random.uniform(key, shape, minval=-limit, maxval=limit)

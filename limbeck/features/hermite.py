@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..errors import AUTO, not_negative, positive, unless_auto
+from ..errors import not_negative, positive
 
 LARGEST_FALL = 60.0
 """Negative logarithm of the first feature beyond which float32 needs the recursion to be rescaled."""
@@ -33,8 +33,8 @@ class Hermite(eqx.Module):
     Args:
         order: The last one; there are order + 1 features.
         length: Length scale of the Gaussian kernel, in units of the range.
-        stretch: Factor by which the axis is stretched first; "auto": the one that suits the whole
-            range best.
+        stretch: Factor by which the axis is stretched first; 0: the one that suits the whole range
+            best.
 
     >>> phi = Hermite(order=30, length=0.5)
     >>> close = phi(jnp.array([0.1])) @ phi(jnp.array([-0.2])).T
@@ -46,13 +46,11 @@ class Hermite(eqx.Module):
     length: float = eqx.field(static=True)
     stretch: float = eqx.field(static=True)
 
-    def __init__(self, *, order: int, length: float, stretch: float | str = AUTO) -> None:
+    def __init__(self, *, order: int, length: float, stretch: float = 0.0) -> None:
         positive(length=length)
-        not_negative(order=order)
+        not_negative(order=order, stretch=stretch)
         self.order, self.length = order, length
-        given = unless_auto(stretch=stretch)
-        self.stretch = best_stretch(order, length) if given is None else given
-        positive(stretch=self.stretch)
+        self.stretch = stretch or best_stretch(order, length)
 
     @property
     def size(self) -> int:

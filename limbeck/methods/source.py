@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from ..errors import LimbeckError
-from ..nets import Generator, arrays_of, build_generator, generate, with_arrays
+from ..nets import Generator, build_generator, filled_network, generate, network_arrays
 from ..schema import Category, Schema
 from .apportion import apportion
 from .marginals.soft_rows import SoftRows
@@ -48,7 +48,7 @@ class Generated:
         return dict(self.settings)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return arrays_of(self.generator) | {"class_weights": self.class_weights}
+        return network_arrays(self.generator) | {"class_weights": self.class_weights}
 
     @classmethod
     def load(
@@ -56,7 +56,7 @@ class Generated:
     ) -> Generated:
         weights = arrays.pop("class_weights")
         fresh = build_generator(schema, facts, key=jax.random.key(0))
-        return cls(generator=with_arrays(fresh, arrays), settings=facts, class_weights=weights)
+        return cls(generator=filled_network(fresh, arrays), settings=facts, class_weights=weights)
 
 
 @dataclass(frozen=True, kw_only=True)

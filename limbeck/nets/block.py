@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 VARIANCE_FLOOR = 1e-5
 """Variance that instance norm adds to that of its inputs."""
@@ -20,6 +20,12 @@ def margins(shape: tuple[int, ...], halvings: int) -> tuple[tuple[int, int], tup
     missing = [-side % 2**halvings for side in shape[:2]]
     (top, bottom), (left, right) = ((1 + m // 2, 1 + m - m // 2) for m in missing)
     return (top, bottom), (left, right)
+
+
+def uniform_weights(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:
+    """Weights of a fresh layer, uniform in +-1/sqrt(inputs)."""
+    limit = inputs**-0.5
+    return jax.random.uniform(key, shape, minval=-limit, maxval=limit)
 
 
 def convolution(x: Array, weight: Array) -> Array:

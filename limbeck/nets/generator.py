@@ -174,18 +174,3 @@ def generate(generator: Generator, codes: np.ndarray, labels: np.ndarray) -> np.
 def _most_rows(generator: Generator) -> int:
     """How many rows at once fit into memory comfortably."""
     return generator.most_rows if isinstance(generator, ResidualGenerator) else 4096
-
-
-def arrays_of(generator: Generator) -> dict[str, np.ndarray]:
-    """The generator's numbers under stable names, for a file."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(generator, eqx.is_array))
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-
-
-def with_arrays(generator: Generator, arrays: Mapping[str, np.ndarray]) -> Generator:
-    """A generator of the same build holding the numbers of a file."""
-    dynamic, static = eqx.partition(generator, eqx.is_array)
-    filled = jax.tree_util.tree_map_with_path(
-        lambda path, leaf: jnp.asarray(arrays[jax.tree_util.keystr(path)]), dynamic
-    )
-    return eqx.combine(filled, static)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ...errors import AUTO, LimbeckError, choice, fraction, not_negative, positive
+from ...errors import LimbeckError, choice, fraction, not_negative, positive
 from ...features import (
     Axes,
     Hermite,
@@ -213,7 +213,7 @@ class DPHP(AbstractMeanEmbedding):
         return Axes(centre=jnp.full(columns, self.centre), unit=jnp.ones(columns))
 
     def _sum(self, schema: Schema, axes: Axes) -> HermiteSum:
-        basis = Hermite(order=self.order, length=self.length_scale, stretch=self.stretch or AUTO)
+        basis = Hermite(order=self.order, length=self.length_scale, stretch=self.stretch)
         return HermiteSum(basis=basis, places=Places(schema), axes=axes)
 
     def _drawn(
@@ -221,7 +221,7 @@ class DPHP(AbstractMeanEmbedding):
     ) -> dict[str, HermiteProduct | HermiteProducts]:
         """The products by the names of their charges, drawn with the public seed."""
         length = self.product_length_scale
-        basis = Hermite(order=self.product_order, length=length, stretch=self.stretch or AUTO)
+        basis = Hermite(order=self.product_order, length=length, stretch=self.stretch)
         key = jax.random.fold_in(jax.random.key(seed), 2)
         which = basis, Places(schema), axes, self.product_columns
         drawn: dict[str, HermiteProduct | HermiteProducts] = {}
