@@ -102,6 +102,7 @@ class Distilled:
 
 
 RowSource = Generated | Distilled | SoftRows
+"""What the rows of a release are drawn from."""
 SOURCES: dict[str, type[Generated] | type[Distilled] | type[SoftRows]] = {
     "generator": Generated,
     "distilled": Distilled,

@@ -1,9 +1,13 @@
 """Measure once, distill freely: a few noisy sums, then a small set by any amount of free work.
 
-For features of finite size, kernel ridge regression on a small set is a linear predictor. So the
-predictor is learned privately once (a linear teacher), together with what makes pictures look like
-pictures (prototypes: means of clusters) and what fresh convolutional networks see in them (class
-means and moments of random networks' features). The set is then chosen to agree with all three.
+Three things are measured. A *teacher*: a linear predictor of the class on features of a row, learned by
+noisy gradient descent; kernel ridge regression on a small set is such a predictor, too, so a set can
+be made that gives the same one. *Prototypes*: mean rows of clusters within each class, from which the
+set begins. *Network moments*: class means and second moments of the rows' features in random
+convolutional networks, from which one can tell how well such networks would learn from the set. The
+set is then optimised to agree with all three, which sees no rows: `small_set.py`.
+
+This file holds what is asked and measured. What the answers say is read in `findings.py`.
 """
 
 from __future__ import annotations
@@ -68,6 +72,7 @@ PROTOTYPE_NOISE = 0.08
 """Standard deviation of the noise in a prototype's value that is put up with, in units of the value's
 range; decides how many prototypes are measured."""
 GOALS = ("any", "ridge")
+"""Kinds of learner that a set may be made for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,39 +108,44 @@ class MeasureOnce(AbstractMeasureOnce):
     )
 
     per_class: int = 10
-    """Rows per class in the distilled set: free."""
+    """Rows per class in the distilled set. Free."""
     goal: str = "any"
-    """"any" learner, or "ridge": the whole budget on the teacher, for kernel ridge regression only."""
+    """Learner that the set is for: "any", or "ridge" (kernel ridge regression only): then the whole
+    budget goes to the teacher."""
     teacher_share: float = 0.45
     """Share of the budget for the teacher; prototypes and networks divide the rest."""
     clusters: int = 50
-    """Most prototypes per class; as many are measured as the noise allows."""
+    """Number of prototypes per class, at most; as many are measured as can be told from noise."""
     networks: int = 4
-    """Random networks, for images."""
+    """Number of random networks whose features are measured, for images."""
     network_width: int = 32
-    """Filters in each of their layers."""
+    """Number of filters in each layer of the random networks."""
     features: int = 2000
-    """Random Fourier features, for tables."""
+    """Number of random Fourier features that the teacher sees a table's row by; images have
+    scattering features."""
     teacher_steps: int = 100
     """Noisy gradient steps of the teacher."""
     teacher_rate: float = 100.0
     """Learning rate of the teacher where there is little noise; with more noise it is lower."""
     steps: int = 150
-    """Updates of the distilled set, more of them for few rows from noise: free."""
+    """Updates of the distilled set; a few rows that start from noise get more. Free."""
     learning_rate: float = 0.02
+    """Learning rate of the first update, larger for rows that start from noise. Free."""
     align_weight: float = 2.0
-    """Weight of agreement with the teacher."""
+    """Weight of agreement with the teacher. Free."""
     match_weight: float = 56.0
-    """Weight of agreement with the random networks' class means, for many rows per class."""
+    """Weight of agreement with the class means in random networks; less for few rows per class. Free."""
     error_weight: float = 10.0
-    """Weight of what regression on random networks' features gets wrong."""
+    """Weight of the errors that regression on the set's features in random networks makes on the
+    measured rows. Free."""
     proximity: float = 0.003
-    """Weight of staying near the prototypes."""
+    """Weight of staying near where the rows begin. Free."""
     smoothness: float = 0.5
-    """Pixels over which a change of an image is blurred; 0: none."""
+    """Pixels over which changes of an image are blurred; 0: not at all. Free."""
     softness: float = 0.25
-    """Part of a soft label that goes to the other classes, as the teacher says, for many images per class;
-    0: hard labels only, as for tables, for goal "ridge" and where the teacher knows little."""
+    """Probability that an image's soft label gives to other classes, on average, as the teacher divides
+    it; less for few images per class. 0: hard labels only, which is also what tables get, goal "ridge",
+    and a teacher that knows little. Free."""
 
     def __post_init__(self) -> None:
         fraction(teacher_share=self.teacher_share)
