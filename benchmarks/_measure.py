@@ -16,9 +16,10 @@ from typing import Any
 HERE = Path(__file__).parent
 
 
-def delta_for(rows: int | None) -> float:
-    """The papers' 1e-5, or one over the rows where that is less: more is refused, and rightly."""
-    return min(1e-5, 1 / (rows or 1))
+def delta_for(rows: int | None, *, paper: float = 1e-5, part: float = 1.0) -> float:
+    """The paper's delta, or a part of one over the rows where that is less: more than one over the rows
+    is refused, and rightly."""
+    return min(paper, part / (rows or 1))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from _measure import HERE, keep
+from _measure import HERE, delta_for, keep
 from limbeck.privacy._teachers import Ensemble, Shards
 
 import limbeck as lk
@@ -111,7 +111,10 @@ def measure(cell: str) -> dict[str, Any]:
             release = lk.distill(
                 lk.read(rows_of(public.train), public.schema),
                 method_of(variant, data, epsilon),
-                Budget(float(epsilon), 1e-5 if data in IMAGES else 1e-6),
+                Budget(
+                    float(epsilon),
+                    delta_for(public.schema.rows, paper=1e-5 if data in IMAGES else 1e-6),
+                ),
                 seed=int(seed),
                 ledger=lk.Ledger(Path(folder) / "ledger.sqlite"),
                 progress=told(cell),

@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from _measure import HERE, keep
+from _measure import HERE, delta_for, keep
 
 import limbeck as lk
 from limbeck.features import Support, TangentGradients, centred
@@ -362,7 +362,7 @@ def table_cell(name: str) -> dict[str, Any]:
         release = lk.distill(
             lk.read(data.train, data.schema),
             method,
-            lk.Budget(1.0, min(1e-5, 0.1 / (data.schema.rows or 1e4))),
+            lk.Budget(1.0, delta_for(data.schema.rows, part=0.1)),
             seed=0,
             ledger=lk.Ledger(Path(folder) / "ledger.sqlite"),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from .data import Dataset, read
 from .errors import LimbeckError
 from .ledger import Ledger
 from .methods import AbstractMethod, Marginals, MeasureOnce
+from .progress import Progress
 from .release import Images, Release
 from .report import make_report
 from .run import distill
@@ -63,7 +63,7 @@ def run_course(
     ledger: Ledger,
     *,
     force: bool,
-    progress: Callable[[str, float], None],
+    progress: Progress,
 ) -> Served:
     """Make and score one release, and write a page about it beside it."""
     public = datasets.load(course.dataset)

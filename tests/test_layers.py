@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "limbeck"
 
 ORDER = [
-    {"errors", "memory", "lazy", "version"},
+    {"chunks", "errors", "memory", "lazy", "progress", "version"},
     {"schema", "outside"},
     {"data", "accounting", "nets"},
     {"features"},

@@ -29,7 +29,7 @@ from PIL import Image
 
 import limbeck as lk
 from limbeck.cli import main as cli
-from limbeck.evaluation import certificate_digest
+from limbeck.release import certificate_digest
 from limbeck.report import Point, curve, histogram, score_bar
 from limbeck.scores import Score
 

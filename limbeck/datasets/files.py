@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..errors import DataError
-from .registry import EMBEDDED, About, Entry, Source
+from .registry import EMBEDDED, About, Distribution, Entry
 
 _UNPACK: Mapping[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".xz": lzma.decompress}
 
@@ -25,7 +25,7 @@ def fetch(
     folder: Path | None = None,
     mirror: str | None = None,
     cache: Path | None = None,
-) -> tuple[Source, dict[str, bytes]]:
+) -> tuple[Distribution, dict[str, bytes]]:
     """The first form of the data set at hand, with the unpacked content of its files.
 
     `folder` is the user's own folder of data; `mirror` replaces the address of downloads
@@ -62,7 +62,7 @@ def _cache(cache: Path | None) -> Path:
     return cache or Path(pooch.os_cache("limbeck"))
 
 
-def _from_disk(path: Path, source: Source) -> bytes:
+def _from_disk(path: Path, source: Distribution) -> bytes:
     try:
         packed = path.read_bytes()
     except OSError as error:
@@ -70,7 +70,7 @@ def _from_disk(path: Path, source: Source) -> bytes:
     return _checked(packed, str(path), path.name, source)
 
 
-def _from_web(url: str, path: Path, source: Source, about: About) -> bytes:
+def _from_web(url: str, path: Path, source: Distribution, about: About) -> bytes:
     import pooch
 
     # pooch reports each download on standard error; what is shown is the caller's business.
@@ -95,7 +95,7 @@ def _from_web(url: str, path: Path, source: Source, about: About) -> bytes:
         raise
 
 
-def _checked(packed: bytes, where: str, name: str, source: Source) -> bytes:
+def _checked(packed: bytes, where: str, name: str, source: Distribution) -> bytes:
     """The content of a file whose checksums, packed and unpacked, are those of the registry."""
     _compare(packed, where, source.files[name])
     try:

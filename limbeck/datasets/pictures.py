@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data import decode_picture
 from ..schema import Image, Schema
-from .registry import Source
+from .registry import Distribution
 
 PARTS = ("train", "test")
 
@@ -34,7 +34,7 @@ class Pictures:
 
 
 def read_pictures(
-    source: Source, files: Mapping[str, bytes], schema: Schema
+    source: Distribution, files: Mapping[str, bytes], schema: Schema
 ) -> tuple[Pictures, Pictures]:
     """Training and test part."""
     assert schema.image is not None

@@ -43,7 +43,7 @@ class About:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class Distribution:
     """One form in which a data set exists as files."""
 
     format: str
@@ -63,7 +63,7 @@ class Entry:
     """One data set: what it is, where it can be, and how rows are made of its files."""
 
     about: About
-    sources: tuple[Source, ...]
+    sources: tuple[Distribution, ...]
     split: Mapping[str, Any] = field(default_factory=dict)
     """A `column` that says "train" or "test", or the training `fraction`, `seed` and `group`."""
     null: str | None = None
@@ -108,9 +108,9 @@ def _entry(name: str, raw: dict[str, Any]) -> Entry:
     return Entry(about=about, sources=sources, **rules, **label)
 
 
-def _source(raw: dict[str, Any]) -> Source:
+def _source(raw: dict[str, Any]) -> Distribution:
     known = ("format", "files", "unpacked", "embedded", "base")
-    return Source(
+    return Distribution(
         **{k: v for k, v in raw.items() if k in known},
         options={k: v for k, v in raw.items() if k not in known},
     )

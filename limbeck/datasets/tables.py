@@ -11,11 +11,11 @@ import pandas as pd
 
 from ..schema import Category, Column, Numeric, Schema
 from .mixture import Mixture
-from .registry import Entry, Source
+from .registry import Distribution, Entry
 
 
 def read_tables(
-    entry: Entry, source: Source, files: Mapping[str, bytes], schema: Schema
+    entry: Entry, source: Distribution, files: Mapping[str, bytes], schema: Schema
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Training and test part, with exactly the schema's columns in its order."""
     content = next(iter(files.values()), b"")  # what is drawn needs no file

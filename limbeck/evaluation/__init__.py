@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from ..lazy import lazily
 
 if TYPE_CHECKING:
-    from .internal import certificate_digest as certificate_digest
     from .internal import check_scores as check_scores
     from .internal import evaluate as evaluate
     from .internal import released_data as released_data
@@ -21,7 +20,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "internal": "certificate_digest check_scores evaluate released_data soft_labels_of",
+            "internal": "check_scores evaluate released_data soft_labels_of",
             "learner": "Linear learn",
             "measured": "MeasuredScores figures_of is_measured measure_scores verify_scores",
         },

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
 from ..data import Dataset, bare_rows, read
 from ..errors import DataError, LimbeckError, positive
 from ..methods import Distilled
-from ..release import Images, Release
+from ..progress import Progress
+from ..release import Images, Release, certificate_digest
 from ..scores import Scores, battery
 
 
@@ -24,7 +21,7 @@ def evaluate(
     train: Dataset | None = None,
     full: bool = False,
     seeds: int | None = None,
-    progress: Callable[[str, float], None] = lambda phase, done: None,
+    progress: Progress = lambda phase, done: None,
 ) -> Scores:
     """Train on the released rows, test on real ones, and compare distributions.
 
@@ -75,11 +72,6 @@ def released_data(release: Release) -> Dataset:
 def soft_labels_of(release: Release) -> np.ndarray | None:
     """Shares of the classes (rows, classes) for each released row, if the release has such."""
     return release.source.soft if isinstance(release.source, Distilled) else None
-
-
-def certificate_digest(certificate: Mapping[str, Any]) -> str:
-    """By which scores know the release they belong to."""
-    return hashlib.sha256(json.dumps(certificate, sort_keys=True).encode()).hexdigest()
 
 
 def check_scores(scores: Scores, release: Release) -> None:

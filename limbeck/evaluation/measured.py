@@ -21,14 +21,15 @@ from jaxtyping import Array
 from ..accounting import Budget, Charge
 from ..data import Dataset
 from ..errors import DataError, LimbeckError, ReleaseError, positive
-from ..ledger import Ledger, Progress, paid_run, randomness
+from ..ledger import Ledger, paid_run, randomness
 from ..methods import AbstractInquiry
 from ..outside import write_outside
 from ..planning import plan
 from ..privacy import Asked, Histogram, Noise, Private
-from ..release import Release, Verdict, make_certificate, recompute
+from ..progress import Progress
+from ..release import Release, Verdict, certificate_digest, make_certificate, recompute
 from ..schema import Schema
-from .internal import certificate_digest, released_data
+from .internal import released_data
 from .learner import learn
 
 ANSWERS, COUNTS = "right and wrong", "counts"

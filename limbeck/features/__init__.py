@@ -11,6 +11,7 @@ from .convnets import RandomConvNets as RandomConvNets
 from .entk import EmpiricalNTK as EmpiricalNTK
 from .fourier import Fourier as Fourier
 from .fourier import Heterogeneous as Heterogeneous
+from .fourier import default_length_scales as default_length_scales
 from .hermite import Hermite as Hermite
 from .hermite_kernels import Axes as Axes
 from .hermite_kernels import HermiteProduct as HermiteProduct
@@ -23,12 +24,14 @@ from .hermite_kernels import product_factors as product_factors
 from .hermite_kernels import sum_size as sum_size
 from .many import features_of as features_of
 from .many import pull_back as pull_back
-from .marginals import Pairs as Pairs
-from .marginals import Singles as Singles
+from .marginals import ColumnPairs as ColumnPairs
+from .marginals import SingleColumns as SingleColumns
 from .ntk import ConvolutionalNTK as ConvolutionalNTK
 from .ntk import FullyConnectedNTK as FullyConnectedNTK
 from .perceptual import Perceptual as Perceptual
 from .regression import centred as centred
+from .regression import dual_weights as dual_weights
+from .regression import ridge_weights as ridge_weights
 from .regression import row_loss as row_loss
 from .regression import with_ridge as with_ridge
 from .scattering import Scattering as Scattering

@@ -1,7 +1,8 @@
-"""Mean embeddings of features that come as factors, and how far one is from a noisy target.
+"""Means over rows of features that come as factors, and how far such a mean is from a noisy target.
 
-Two roads to the squared norm of a mean of outer products: the mean itself, one matrix product; or
-the products of all pairs of rows, from two small Gram matrices, which is cheaper for few rows.
+There are two ways to the squared norm of a mean of outer products: the mean itself, one matrix
+product; or the inner products of all pairs of rows, from two small Gram matrices, which is cheaper
+for few rows.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .tangent import Pairs
+from .tangent import BlockFactors
 
 
-def mean_blocks(pairs: Pairs) -> list[Float[Array, "left right"]]:
-    """The mean of the rows' outer products, block by block."""
-    return [a.T @ b / len(a) for a, b in pairs]
+def mean_blocks(factors: BlockFactors) -> list[Float[Array, "left right"]]:
+    """Mean over rows of their features: a matrix for each block, the mean of outer products."""
+    return [a.T @ b / len(a) for a, b in factors]
 
 
 def split_blocks(flat: Any, blocks: Sequence[tuple[int, int]]) -> list[Any]:
@@ -30,15 +31,17 @@ def split_blocks(flat: Any, blocks: Sequence[tuple[int, int]]) -> list[Any]:
     return found
 
 
-def mismatch(pairs: Pairs, target: Sequence[Array], debias: float = 1.0) -> Float[Array, ""]:
+def mismatch(
+    factors: BlockFactors, target: Sequence[Array], debias: float = 1.0
+) -> Float[Array, ""]:
     """|mean|^2 - 2 mean.target: the squared distance from the target, up to a constant.
 
     The mean's square is estimated over pairs of different rows, so that it is not overstated by
     the spread of few rows; with `debias` below 1 a part of that stays.
     """
-    count = len(pairs[0][0])
+    count = len(factors[0][0])
     square = own = cross = jnp.float32(0.0)
-    for (a, b), wanted in zip(pairs, target, strict=True):
+    for (a, b), wanted in zip(factors, target, strict=True):
         if count * (a.shape[1] + b.shape[1]) < a.shape[1] * b.shape[1]:
             square += ((a @ a.T) * (b @ b.T)).sum()
             cross += ((a @ wanted) * b).sum() / count

@@ -25,7 +25,7 @@ class Cells:
 
     column: Column
     grid: int
-    """Cells of a number with more values than that."""
+    """Number of cells of a number with more values than that, beside one for each bound."""
 
     @property
     def _number(self) -> Numeric | None:
@@ -46,7 +46,7 @@ class Cells:
 
     @property
     def _whole(self) -> bool:
-        """Whether every whole number has a cell."""
+        """Whether the column holds whole numbers, each with a cell of its own."""
         return self._units is not None and self._units + 1 <= self.grid + 2
 
     @property

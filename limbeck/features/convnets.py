@@ -1,4 +1,4 @@
-"""Features of a few random convolutional networks: what a fresh network sees before it learns."""
+"""Features of a few random convolutional networks: the outputs of networks that have not learned yet."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ..errors import positive
-from ..nets import convolution, first_convolution, margins, norm_relu_pool
+from ..nets import convolution, first_convolution, margins, norm_relu_pool, uniform_weights
 
-BLOCKS, PLACES = 3, 4
-"""Blocks of a network at least; with larger pictures, until so many places a side are left."""
-FLOOR = 1e-6
-CHUNK = 1 << 21
-"""Numbers in a layer's output at once."""
+FEWEST_BLOCKS, SIDE = 3, 4
+"""Number of blocks of a network, at least; large images get so many that 4 places a side are left."""
+NORM_FLOOR = 1e-6
+"""Norm below which outputs are not scaled up to norm 1."""
+CHUNK_NUMBERS = 1 << 21
+"""Count of numbers in a layer's output that are made at once."""
 
 
 class RandomConvNets(eqx.Module):
-    """Last layers of random networks, each some blocks of conv 3x3, instance norm, ReLU, average pool.
+    """Outputs of random networks, each some blocks of conv 3x3, instance norm, ReLU, average pool.
 
     Each network's output is scaled to norm 1, all of them together as well; so two rows' inner
     product is the mean of the networks' cosines.
@@ -31,8 +32,10 @@ class RandomConvNets(eqx.Module):
     """
 
     first: Float[Array, "3 3 channels width"]
-    """Of all networks: it costs most, and small filters of few channels are alike anyway."""
+    """Filters of the first block, shared by all networks: it costs most, and small filters of few
+    channels are alike anyway."""
     rest: list[Float[Array, "networks 3 3 width width"]]
+    """Filters of the other blocks."""
     shape: tuple[int, int, int] = eqx.field(static=True)
     norm_bound: float = eqx.field(static=True)
 
@@ -41,19 +44,22 @@ class RandomConvNets(eqx.Module):
     ) -> None:
         positive(networks=networks, network_width=width)
         keys = jax.random.split(key, _blocks(shape))
-        self.first = _uniform(keys[0], (3, 3, shape[2], width), 9 * shape[2])
-        self.rest = [_uniform(k, (networks, 3, 3, width, width), 9 * width) for k in keys[1:]]
+        self.first = uniform_weights(keys[0], (3, 3, shape[2], width), 9 * shape[2])
+        self.rest = [
+            uniform_weights(k, (networks, 3, 3, width, width), 9 * width) for k in keys[1:]
+        ]
         self.shape, self.norm_bound = shape, 1.0
 
     @property
     def networks(self) -> int:
+        """Number of networks."""
         return len(self.rest[0])
 
     @property
     def chunk(self) -> int:
         """Pictures worked on at once: so many that a layer's output stays in the cache."""
         height, width, _ = self.shape
-        return max(16, CHUNK // (height * width * self.first.shape[3]) // 16 * 16)
+        return max(16, CHUNK_NUMBERS // (height * width * self.first.shape[3]) // 16 * 16)
 
     @property
     def size(self) -> int:
@@ -69,7 +75,7 @@ class RandomConvNets(eqx.Module):
     def separate(
         self, rows: Float[Array, "rows slots"], chosen: Int[Array, " some"]
     ) -> Float[Array, "some rows part"]:
-        """The outputs of some networks, each of norm 1."""
+        """The outputs of some networks, one by one, each scaled to norm 1."""
         images = 4 * rows.reshape(-1, *self.shape) - 2
         padded = jnp.pad(images, ((0, 0), *margins(self.shape, _blocks(self.shape)), (0, 0)))
         x = first_convolution(padded, self.first)
@@ -82,19 +88,15 @@ class RandomConvNets(eqx.Module):
             for kernels in self.rest:
                 y = norm_relu_pool(convolution(y, kernels[number]), ones, zeros)
             y = y.reshape(len(y), -1)
-            norm = jnp.sqrt(jnp.maximum((y**2).sum(axis=1, keepdims=True), FLOOR**2))
+            norm = jnp.sqrt(jnp.maximum((y**2).sum(axis=1, keepdims=True), NORM_FLOOR**2))
             outputs.append(y / norm)
         return jnp.stack(outputs)
 
 
 def _blocks(shape: tuple[int, int, int]) -> int:
-    """
+    """Number of blocks for images of this shape.
+
     >>> [_blocks((side, side, 1)) for side in (8, 28, 32, 33, 64, 96)]
     [3, 3, 3, 4, 4, 5]
     """
-    return max(BLOCKS, math.ceil(math.log2(max(shape[:2]) / PLACES)))
-
-
-def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:
-    limit = inputs**-0.5
-    return jax.random.uniform(key, shape, minval=-limit, maxval=limit)
+    return max(FEWEST_BLOCKS, math.ceil(math.log2(max(shape[:2]) / SIDE)))

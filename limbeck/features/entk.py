@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-FLOOR = 1e-12
-"""Features of a smaller norm are not scaled up to one."""
+NORM_FLOOR = 1e-12
+"""Norm below which features are not scaled up to norm 1."""
 
 
 class EmpiricalNTK(eqx.Module):
@@ -31,7 +31,9 @@ class EmpiricalNTK(eqx.Module):
 
     network: Any
     shape: tuple[int, int, int] = eqx.field(static=True)
+    """Height, width and channels of an image."""
     unit_norm: bool = eqx.field(static=True, default=True)
+    """Whether features are divided by their norm."""
 
     @property
     def size(self) -> int:
@@ -57,8 +59,8 @@ class EmpiricalNTK(eqx.Module):
 
 
 def scaled(phi: Array, unit_norm: bool) -> Array:
-    """Features of norm one, if so wanted; those of next to no norm as they are."""
+    """Features divided by their norm, if `unit_norm`; those of a norm near zero as they are."""
     if not unit_norm:
         return phi
     square = (phi**2).sum(axis=1, keepdims=True)
-    return phi / jnp.sqrt(jnp.maximum(square, FLOOR**2))
+    return phi / jnp.sqrt(jnp.maximum(square, NORM_FLOOR**2))

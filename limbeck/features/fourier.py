@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..errors import LimbeckError, positive
+from ..schema import Category, Schema
 
 
 class Fourier(eqx.Module):
@@ -94,3 +95,18 @@ class Heterogeneous(eqx.Module):
             root = jnp.sqrt(jnp.float32(self.categories))
             parts.append(rows[:, np.asarray(self.codes)] / root)
         return jnp.concatenate(parts, axis=1)
+
+
+def default_length_scales(schema: Schema, embedding: str = "joint") -> tuple[float, ...]:
+    """Length scales from the declaration alone: a distance that two rows may well have."""
+    if schema.image:
+        # Two images far apart (for 28 x 28 about the paper's 10 to 11), and nearer ones.
+        wide = float(np.sqrt(schema.slots * 0.15))
+        return wide / 4, wide / 2, wide
+    categories = sum(isinstance(c, Category) for c in schema.inputs)
+    numbers = len(schema.inputs) - categories
+    if embedding == "heterogeneous":
+        categories = 0
+    # Two rows that differ in half their categories, and in numbers by a quarter of the range.
+    wide = float(np.sqrt(categories + numbers / 16)) or 1.0
+    return wide / 2, wide

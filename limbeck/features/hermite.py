@@ -17,13 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..errors import LimbeckError, positive
+from ..errors import not_negative, positive
 
-TINY = 60.0
-"""Where the first feature falls below exp(-TINY), float32 needs the recursion to be rescaled."""
-UNROLLED = 40
-"""Orders up to which the recursion is written out: several times quicker than a compiled loop."""
+LARGEST_FALL = 60.0
+"""Negative logarithm of the first feature beyond which float32 needs the recursion to be rescaled."""
+UNROLLED_ORDERS = 40
+"""Number of orders up to which the recursion is written out: several times quicker than a loop."""
 STRETCHES = np.geomspace(0.25, 64, 97)
+"""Factors among which the best stretch of the axis is sought."""
 
 
 class Hermite(eqx.Module):
@@ -32,7 +33,8 @@ class Hermite(eqx.Module):
     Args:
         order: The last one; there are order + 1 features.
         length: Length scale of the Gaussian kernel, in units of the range.
-        stretch: The axis is stretched so much first; 0: as suits the whole range best.
+        stretch: Factor by which the axis is stretched first; 0: the one that suits the whole range
+            best.
 
     >>> phi = Hermite(order=30, length=0.5)
     >>> close = phi(jnp.array([0.1])) @ phi(jnp.array([-0.2])).T
@@ -46,8 +48,7 @@ class Hermite(eqx.Module):
 
     def __init__(self, *, order: int, length: float, stretch: float = 0.0) -> None:
         positive(length=length)
-        if order < 0 or stretch < 0:
-            raise LimbeckError(f"Expected order >= 0 and stretch >= 0, got {order} and {stretch}.")
+        not_negative(order=order, stretch=stretch)
         self.order, self.length = order, length
         self.stretch = stretch or best_stretch(order, length)
 
@@ -65,10 +66,10 @@ class Hermite(eqx.Module):
         steps = np.arange(self.order)
         up, back = np.sqrt(2 * rho / (steps + 1)), rho * np.sqrt(steps / (steps + 1))
         fall, height = rho * x * x / (1 + rho), (1 - rho * rho) ** 0.25
-        if rho * self.stretch**2 / (1 + rho) >= TINY:
+        if rho * self.stretch**2 / (1 + rho) >= LARGEST_FALL:
             return list(_far_orders(x, height, fall, jnp.float32(up), jnp.float32(back)))
         first = height * jnp.exp(-fall)
-        if self.order > UNROLLED:
+        if self.order > UNROLLED_ORDERS:
             return list(_orders(x, first, jnp.float32(up), jnp.float32(back)))
         found = [first]
         for k in range(self.order):
@@ -94,13 +95,13 @@ def _far_orders(x: Array, height: float, fall: Array, up: Array, back: Array) ->
 
     The recursion is linear, so it may start larger, and be brought down when it has grown.
     """
-    owed = jnp.maximum(fall - TINY, 0.0)
-    first = height * jnp.exp(-jnp.minimum(fall, TINY))
+    owed = jnp.maximum(fall - LARGEST_FALL, 0.0)
+    first = height * jnp.exp(-jnp.minimum(fall, LARGEST_FALL))
 
     def step(state: tuple[Array, Array, Array], factors: tuple[Array, Array]) -> Any:
         now, before, owed = state
         following = factors[0] * x * now - factors[1] * before
-        paid = jnp.where(jnp.abs(following) > 1.0, jnp.minimum(owed, TINY), 0.0)
+        paid = jnp.where(jnp.abs(following) > 1.0, jnp.minimum(owed, LARGEST_FALL), 0.0)
         shrink = jnp.exp(-paid)
         following, now, owed = following * shrink, now * shrink, owed - paid
         return (following, now, owed), following * jnp.exp(-owed)

@@ -24,9 +24,9 @@ class Places(eqx.Module):
     """Where an expanded row holds its columns' numbers, gaps and categories."""
 
     values: tuple[int, ...] = eqx.field(static=True)
-    """Of each column, the slot of its number; -1 for categories."""
+    """Slot of each column's number; -1 for categories."""
     gaps: tuple[int, ...] = eqx.field(static=True)
-    """Of each column, the slot that says that its number is missing; -1 where there is none."""
+    """Slot that says that a column's number is missing; -1 where there is none."""
     codes: tuple[int, ...] = eqx.field(static=True)
     """All slots that are not numbers: values of categories, and gaps."""
     owners: tuple[int, ...] = eqx.field(static=True)
@@ -111,7 +111,7 @@ class HermiteProduct(eqx.Module):
     chosen: Int[Array, " some"]
     """The columns that are multiplied: drawn without looking at rows, and public."""
     vectors: Float[Array, "codes width"]
-    """What stands for each slot that is not a number."""
+    """Unit vector that stands for each slot that is not a number."""
     norm_bound: float = eqx.field(static=True, default=1.0)
 
     @property
@@ -210,7 +210,8 @@ def draw_products(
 def draw_product(
     basis: Hermite, places: Places, axes: Axes, columns: int, *, key: PRNGKeyArray
 ) -> HermiteProduct:
-    """One of them, given by its factors: for products too large to be written out."""
+    """One product over columns chosen at random, given by its factors: it may be too large to be written
+    out."""
     drawn = draw_products(basis, places, axes, columns, 1, key=key)
     return drawn.one(drawn.chosen[0], drawn.vectors[0])
 
@@ -230,7 +231,7 @@ def _vectors(places: Places, count: int, width: int, key: PRNGKeyArray) -> Array
 
 
 def _present(rows: Array, gaps: Sequence[int] | np.ndarray | Array) -> Array:
-    """How far each number is there: 1 less its gap, where it may have one."""
+    """1 for each number that is there and 0 for one that is missing; between where a row is a generator's."""
     gaps = jnp.asarray(gaps)
     return 1.0 - jnp.where(gaps >= 0, rows[:, jnp.maximum(gaps, 0)], 0.0)
 

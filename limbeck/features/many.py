@@ -9,25 +9,31 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-PICTURES = 32
-"""Rows that a pull-back takes at once."""
+from ..chunks import in_chunks
+
+PULLED_ROWS = 32
+"""Number of rows that a pull-back takes at once."""
 
 
 def features_of(features: Any, rows: np.ndarray, chunk: int = 128) -> np.ndarray:
-    """Features of many rows in chunks of one shape."""
-    parts = []
-    for at in range(0, len(rows), chunk):
-        piece = rows[at : at + chunk]
-        full = np.pad(piece, [(0, min(chunk, len(rows)) - len(piece)), (0, 0)])
-        parts.append(np.asarray(_apply(features, full))[: len(piece)])
-    return np.concatenate(parts)
+    """Features (rows, size) of many rows (rows, slots), at most `chunk` of them at a time."""
+    size = max(1, min(chunk, len(rows)))
+    return in_chunks(lambda some: _apply(features, some), rows, size=size)
 
 
 def pull_back(features: Any, support: np.ndarray, cotangents: np.ndarray) -> np.ndarray:
-    """From gradients in the support's features to gradients in its numbers: free of rows."""
+    """Gradients by the rows of a support, from gradients by their features: the chain rule.
+
+    Args:
+        features: The feature map.
+        support: Learned rows (rows, slots).
+        cotangents: Gradient of some loss by their features, (rows, size).
+    """
     parts = [
-        np.asarray(_pull(features, support[at : at + PICTURES], cotangents[at : at + PICTURES]))
-        for at in range(0, len(support), PICTURES)
+        np.asarray(
+            _pull(features, support[at : at + PULLED_ROWS], cotangents[at : at + PULLED_ROWS])
+        )
+        for at in range(0, len(support), PULLED_ROWS)
     ]
     return np.concatenate(parts)
 

@@ -14,8 +14,9 @@ from ..schema import Schema
 from .cells import Cells, table_cells
 
 
-class Singles(eqx.Module):
-    """Indicators of all columns' finest cells, side by side; the norm is the root of the columns."""
+class SingleColumns(eqx.Module):
+    """Indicators of all columns' cells, side by side: 1 where the row lies, else 0. Their norm is the root
+    of the number of columns."""
 
     cells: tuple[Cells, ...] = eqx.field(static=True)
     places: tuple[tuple[int, int], ...] = eqx.field(static=True)
@@ -44,19 +45,20 @@ class Singles(eqx.Module):
         return jnp.concatenate(self.columns(rows), axis=1)
 
 
-class Pairs(eqx.Module):
-    """Indicators of columns' groups of cells, times themselves: every pair of columns at once.
+class ColumnPairs(eqx.Module):
+    """Indicators of all columns' groups of cells, times themselves: every pair of columns at once.
 
-    The matrix of a row holds each pair twice, and on the diagonal the single columns. So its norm
-    is the number of columns, while the mean of a pair's two noisy counts has the root of half the
-    noise: hardly worse than measuring each pair once, and one matrix product.
+    The matrix of a row holds each pair twice, and on the diagonal the single columns. So its norm is
+    the number of columns, about sqrt 2 times that of each pair once; but the mean of a pair's two noisy
+    counts has 1 / sqrt 2 of the noise. So it is hardly worse, and one matrix product.
     """
 
-    singles: Singles
+    singles: SingleColumns
+    """The cells that groups are made of."""
     groups: tuple[Array, ...]
     """For each column the group of each cell, as indicators (cells, groups)."""
 
-    def __init__(self, singles: Singles, groups: Sequence[np.ndarray]) -> None:
+    def __init__(self, singles: SingleColumns, groups: Sequence[np.ndarray]) -> None:
         self.singles = singles
         self.groups = tuple(
             jnp.asarray(np.eye(int(g.max()) + 1, dtype=np.float32)[g]) for g in groups
@@ -64,7 +66,7 @@ class Pairs(eqx.Module):
 
     @staticmethod
     def shape_of(groups: Sequence[np.ndarray]) -> tuple[int, int]:
-        """Rows and columns of the matrix."""
+        """Shape of a row's matrix."""
         size = sum(int(g.max()) + 1 for g in groups)
         return size, size
 
@@ -81,5 +83,5 @@ class Pairs(eqx.Module):
         self, rows: Float[Array, "rows slots"]
     ) -> tuple[tuple[Float[Array, "rows groups"], Float[Array, "rows groups"]], ...]:
         fine = self.singles.columns(rows)
-        found = jnp.concatenate([f @ g for f, g in zip(fine, self.groups, strict=True)], axis=1)
-        return ((found, found),)
+        coarse = jnp.concatenate([f @ g for f, g in zip(fine, self.groups, strict=True)], axis=1)
+        return ((coarse, coarse),)

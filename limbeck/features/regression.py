@@ -28,6 +28,23 @@ def with_ridge(gram: Array, ridge: float) -> Array:
     return gram + ridge * jnp.trace(gram) / size * jnp.eye(size, dtype=gram.dtype)
 
 
+def dual_weights(gram: Array, targets: Array, ridge: float) -> Array:
+    """Weights (rows, classes) of kernel functions at the support, whose sum predicts the targets."""
+    return jax.scipy.linalg.solve(with_ridge(gram, ridge), targets, assume_a="pos")
+
+
+def ridge_weights(phi: Array, labels: Array, ridge: float) -> Array:
+    """The predictor that a small set gives, as weights on its features, (size, classes).
+
+    Args:
+        phi: Features of the set, (rows, size).
+        labels: One-hot labels, or shares of the classes, (rows, classes); they are centred here.
+        ridge: In units of the kernel's mean diagonal.
+    """
+    dual = dual_weights(phi @ phi.T, labels - 1 / labels.shape[1], ridge)
+    return phi.T @ dual
+
+
 def row_loss(
     kernel: Kernel, support: Array, targets: Array, row: Array, wanted: Array, ridge: float
 ) -> Array:

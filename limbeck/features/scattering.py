@@ -25,16 +25,17 @@ from jaxtyping import Array, Float
 from ..errors import LimbeckError, positive
 
 ANGLES = 8
+"""Number of wavelet orientations."""
 CHANNELS = 1 + 2 * ANGLES + ANGLES**2
+"""Number of coefficients at a place, for each channel of the image."""
 BORDER = 4
 """Pixels added on each side by reflection."""
-
-CHUNK = 32 * 36 * 36
+CHUNK_PIXELS = 32 * 36 * 36
 """Pixels worked on at once. Beyond this, time goes into moving memory."""
-FLOOR = 1e-6
-"""Features of a smaller norm are not scaled up to one: far below one grey level of one pixel."""
+NORM_FLOOR = 1e-6
+"""Norm below which features are not scaled up to norm 1: far below one grey level of one pixel."""
 TWO_PI = 2 * 3.1415
-"""As kymatio has it."""
+"""Circumference of the unit circle, rounded as kymatio has it."""
 
 Normalisation = Literal["none", "position", "group"]
 
@@ -73,7 +74,7 @@ class Scattering(eqx.Module):
     second: Wavelets
     """The same, of moduli, which carry their border with them."""
     lowpasses: tuple[Lowpass, ...]
-    """Of the picture, of moduli at every pixel, of moduli at every second pixel."""
+    """Averages of the image, of moduli at every pixel, of moduli at every second pixel."""
     shape: tuple[int, int, int] = eqx.field(static=True)
     normalisation: Normalisation = eqx.field(static=True)
     unit_norm: bool = eqx.field(static=True)
@@ -119,7 +120,7 @@ class Scattering(eqx.Module):
     def chunk(self) -> int:
         """Pictures worked on at once: 32 of 28 x 28."""
         height, width, _ = self.shape
-        return max(1, CHUNK // ((height + 2 * BORDER) * (width + 2 * BORDER)))
+        return max(1, CHUNK_PIXELS // ((height + 2 * BORDER) * (width + 2 * BORDER)))
 
     def scatter(
         self, images: Float[Array, "images height width"]
@@ -172,7 +173,7 @@ class Scattering(eqx.Module):
             y = centred / jnp.sqrt((centred**2).mean(over, keepdims=True) + 1e-5)
         y = y.reshape(-1, self.size)
         if self.unit_norm:
-            y = y / jnp.sqrt(jnp.maximum((y**2).sum(axis=1, keepdims=True), FLOOR**2))
+            y = y / jnp.sqrt(jnp.maximum((y**2).sum(axis=1, keepdims=True), NORM_FLOOR**2))
         return y
 
     def derivative(self, row: Float[np.ndarray, " slots"]) -> Float[np.ndarray, "slots size"]:

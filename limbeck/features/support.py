@@ -13,12 +13,12 @@ from jaxtyping import Array
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """Where the free numbers of a support stand.
+    """A support with its targets, and which of its numbers are learned.
 
     Args:
         start: All numbers, (rows, slots); the fixed ones keep these values.
-        free: Which are free: (slots,) for all rows alike, (rows, slots), or None for all.
-        targets: What each row is to be regressed to, (rows, classes).
+        targets: What regression is to predict at each row, (rows, classes).
+        free: Which numbers are learned: (slots,) for all rows alike, (rows, slots), or None for all.
     """
 
     start: np.ndarray
@@ -52,7 +52,7 @@ class Support:
         return rows
 
     def place_traced(self, free: Array) -> Array:
-        """The same, inside traced code."""
+        """The same as `place`, in code that JAX compiles or differentiates."""
         mask = self.masks
         if mask.all():
             return free.reshape(mask.shape)
@@ -69,7 +69,15 @@ def gaussian_support(
     per_row: bool = False,
     key: Array,
 ) -> Support:
-    """A support of normal numbers of one spread, a share of which stays as drawn. Sees no data.
+    """A support of normal numbers, drawn without data.
+
+    Args:
+        targets: What regression is to predict at each row, (rows, classes).
+        slots: Numbers of a row.
+        spread: Standard deviation of the numbers.
+        corrupted: Share of the numbers that stays as drawn, and is not learned.
+        per_row: Whether each row keeps other places; otherwise all rows the same.
+        key: Draws both.
 
     >>> support = gaussian_support(np.eye(3), 8, corrupted=0.25, key=jax.random.key(0))
     >>> support.size, int(support.free.sum())

@@ -20,16 +20,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..errors import LimbeckError, positive
-from .entk import FLOOR
 
-Pairs = tuple[tuple[Array, Array], ...]
-"""Factors (rows, left) and (rows, right) of each block of features."""
+BlockFactors = tuple[tuple[Array, Array], ...]
+"""For each block of features two matrices, (rows, left) and (rows, right): a row's features are the
+outer product of its two lines."""
 
+SQUARE_FLOOR = 1e-12
+"""Squared norm below which features are not scaled up to norm 1."""
 VARIANCE_FLOOR = 1e-5
+"""Variance that layer norm adds to that of its inputs."""
 
 
 class Layer(eqx.Module):
-    """Weights and bias, drawn evenly from +-1/sqrt(inputs) as is usual where networks come from."""
+    """A dense layer, weights and bias uniform in +-1/sqrt(inputs), as PyTorch starts them."""
 
     weight: Float[Array, "outputs inputs"]
     bias: Float[Array, " outputs"]
@@ -54,10 +57,10 @@ class AbstractTangent(eqx.Module):
 
     @abc.abstractmethod
     def outputs(self, row: Float[Array, " slots"]) -> Float[Array, " outputs"]:
-        """What the network says of one row; its gradient is what all this is about."""
+        """The network's outputs for one row, of whose sum `gradients` is the gradient."""
 
     @abc.abstractmethod
-    def gradients(self, rows: Float[Array, "rows slots"]) -> Pairs:
+    def gradients(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
         """The gradient of the summed outputs, as factors."""
 
     @property
@@ -68,14 +71,14 @@ class AbstractTangent(eqx.Module):
     def norm_bound(self) -> float:
         return 1.0
 
-    def __call__(self, rows: Float[Array, "rows slots"]) -> Pairs:
+    def __call__(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
         pairs = self.gradients(rows)
         square = sum((a**2).sum(axis=1) * (b**2).sum(axis=1) for a, b in pairs)
-        scale = jax.lax.rsqrt(jnp.maximum(square, FLOOR))[:, None]
+        scale = jax.lax.rsqrt(jnp.maximum(square, SQUARE_FLOOR))[:, None]
         return tuple((a, b * scale) for a, b in pairs)
 
     def flat(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
-        """The features written out, for those who have the room."""
+        """The features written out, which takes much more memory than their factors."""
         each = [(a[:, :, None] * b[:, None, :]).reshape(len(rows), -1) for a, b in self(rows)]
         return jnp.concatenate(each, axis=1)
 
@@ -112,7 +115,7 @@ class DenseTangent(AbstractTangent):
     def outputs(self, row: Float[Array, " slots"]) -> Float[Array, " outputs"]:
         return self.head(_normalised(self._activations(row[None])[-1])[0])[0]
 
-    def gradients(self, rows: Float[Array, "rows slots"]) -> Pairs:
+    def gradients(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
         *inputs, last = self._activations(rows)
         normal, deviation = _normalised(last)
         summed = self.head.weight.sum(axis=0)
@@ -186,7 +189,7 @@ class StripTangent(AbstractTangent):
             x = jax.nn.relu(self.dense(x))
         return self.head(x)[0]
 
-    def gradients(self, rows: Float[Array, "rows slots"]) -> Pairs:
+    def gradients(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
         count, windows = len(rows), self._windows(rows)
         places = jax.nn.relu(self._convolved(windows)).reshape(count, -1)
         back = jnp.broadcast_to(self.head.weight.sum(axis=0), (count, self.head.weight.shape[1]))

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from .ledger import new_run as new_run
     from .ledger import spent as spent
     from .paid import PaidRun as PaidRun
-    from .paid import Progress as Progress
     from .paid import paid_run as paid_run
     from .paid import randomness as randomness
 else:
@@ -22,6 +21,6 @@ else:
         {
             "job": "Job unfinished",
             "ledger": "Account Ledger Run new_run spent",
-            "paid": "PaidRun Progress paid_run randomness",
+            "paid": "PaidRun paid_run randomness",
         },
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -15,10 +15,9 @@ from ..data import Dataset
 from ..errors import LimbeckError
 from ..planning import Plan
 from ..privacy import Noise, Private
+from ..progress import Progress
 from .job import Job
 from .ledger import Ledger, new_run
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from .registry import METHODS as METHODS
 from .source import SOURCES as SOURCES
 from .source import Distilled as Distilled
 from .source import Generated as Generated
-from .source import Source as Source
+from .source import RowSource as RowSource
 
 
 def default_method(schema: Schema) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import metadata
 from typing import Any, ClassVar, Self
@@ -12,17 +12,16 @@ import numpy as np
 
 from ..errors import LimbeckError
 from ..privacy import Asked, MapSpec, Measurement, Private
+from ..progress import Progress
 from ..schema import Category, Schema
-from .source import Source
-
-Progress = Callable[[str, float], None]
+from .source import RowSource
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
     """What a method makes: where rows come from, and the noisy measurements that it was made from."""
 
-    source: Source
+    source: RowSource
     rows: int
     """How many rows to release: the declared number, the noisy count, or those of a fixed set."""
     measurements: Mapping[str, np.ndarray] = field(default_factory=dict)

@@ -1,5 +1,9 @@
 """Where released rows come from: a generator or soft rows, which give as many as wanted, or a fixed
-distilled set."""
+distilled set.
+
+All draw *encoded* rows: a table's as cells (rows, columns), one number per column as `Schema.decode`
+takes them; images as slots (rows, slots), their pixels in [0, 1].
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import jax
 import numpy as np
 
 from ..errors import LimbeckError
-from ..nets import Generator, arrays_of, build_generator, generate, with_arrays
+from ..nets import Generator, build_generator, filled_network, generate, network_arrays
 from ..schema import Category, Schema
 from .apportion import apportion
 from .marginals.soft_rows import SoftRows
@@ -30,17 +34,21 @@ class Generated:
     kind = "generator"
 
     def draw(self, schema: Schema, rows: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Slots (rows, slots) and label codes (rows,), classes in their noisy proportions."""
+        """Encoded rows and label codes (rows,), classes in their noisy proportions."""
         rng = np.random.default_rng(seed)
         labels = rng.permutation(apportion(self.class_weights, rows))
         codes = rng.standard_normal((rows, self.generator.code), dtype=np.float32)
-        return generate(self.generator, codes, labels), labels
+        slots = generate(self.generator, codes, labels)
+        if schema.image:
+            return slots, labels
+        # A generator gives chances of categories and of gaps: one of each is drawn.
+        return schema.collapse(slots, np.random.default_rng([seed, 1])), labels
 
     def facts(self) -> dict[str, Any]:
         return dict(self.settings)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return arrays_of(self.generator) | {"class_weights": self.class_weights}
+        return network_arrays(self.generator) | {"class_weights": self.class_weights}
 
     @classmethod
     def load(
@@ -48,7 +56,7 @@ class Generated:
     ) -> Generated:
         weights = arrays.pop("class_weights")
         fresh = build_generator(schema, facts, key=jax.random.key(0))
-        return cls(generator=with_arrays(fresh, arrays), settings=facts, class_weights=weights)
+        return cls(generator=filled_network(fresh, arrays), settings=facts, class_weights=weights)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,13 +75,16 @@ class Distilled:
     kind = "distilled"
 
     def draw(self, schema: Schema, rows: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """The encoded rows and label codes (rows,) themselves: there are no others."""
         if rows != len(self.labels):
             raise LimbeckError(
                 f"This release is a fixed set of {len(self.labels)} rows; {rows} cannot be drawn from "
                 "it. `limbeck redistill --per-class` makes a set of another size, where the method "
                 "keeps its measurements."
             )
-        return np.clip(_decided(schema, self.slots), 0.0, 1.0), self.labels
+        if schema.image:
+            return np.clip(self.slots, 0.0, 1.0), self.labels
+        return _likeliest_cells(schema, self.slots), self.labels
 
     def facts(self) -> dict[str, Any]:
         return {}
@@ -90,7 +101,8 @@ class Distilled:
         return cls(**arrays)
 
 
-Source = Generated | Distilled | SoftRows
+RowSource = Generated | Distilled | SoftRows
+"""What the rows of a release are drawn from."""
 SOURCES: dict[str, type[Generated] | type[Distilled] | type[SoftRows]] = {
     "generator": Generated,
     "distilled": Distilled,
@@ -98,15 +110,16 @@ SOURCES: dict[str, type[Generated] | type[Distilled] | type[SoftRows]] = {
 }
 
 
-def _decided(schema: Schema, slots: np.ndarray) -> np.ndarray:
-    """Slots whose categories are the likeliest ones, and whose gaps are gaps or not: a distilled
-    row is shown as it is rather than drawn from."""
-    if schema.image:
-        return slots
+def _likeliest_cells(schema: Schema, slots: np.ndarray) -> np.ndarray:
+    """Cells (rows, columns) with the likeliest category, and a gap where one is likelier than not: a
+    distilled row is shown as it is rather than drawn from."""
     slots = np.nan_to_num(slots)
-    for column, at in schema.blocks():
+    cells = np.empty((len(slots), len(schema.inputs)), np.float32)
+    for number, (column, at) in enumerate(schema.blocks()):
         if isinstance(column, Category):
-            slots[:, at] = np.eye(column.slots)[slots[:, at].argmax(axis=1)]
-        elif column.slots > 1:
-            slots[:, at.start + 1] = slots[:, at.start + 1] > 0.5
-    return slots
+            cells[:, number] = slots[:, at].argmax(axis=1)
+            continue
+        cells[:, number] = np.clip(slots[:, at.start], 0.0, 1.0)
+        if column.slots > 1:
+            cells[slots[:, at.start + 1] > 0.5, number] = np.nan
+    return cells

@@ -1,9 +1,12 @@
 """Networks and the one training loop. Post-processing only: nothing here ever sees a row."""
 
+from .arrays import filled_network as filled_network
+from .arrays import network_arrays as network_arrays
 from .block import convolution as convolution
 from .block import first_convolution as first_convolution
 from .block import margins as margins
 from .block import norm_relu_pool as norm_relu_pool
+from .block import uniform_weights as uniform_weights
 from .discriminator import ClassLogits as ClassLogits
 from .discriminator import Discriminator as Discriminator
 from .discriminator import Published as Published
@@ -11,12 +14,8 @@ from .discriminator import weights_of as weights_of
 from .fitting import fit as fit
 from .generator import GENERATORS as GENERATORS
 from .generator import Generator as Generator
-from .generator import arrays_of as arrays_of
 from .generator import build_generator as build_generator
 from .generator import generate as generate
 from .generator import settle as settle
-from .generator import with_arrays as with_arrays
 from .vision import LeNet as LeNet
 from .vision import ResNet18 as ResNet18
-from .vision import filled_network as filled_network
-from .vision import network_arrays as network_arrays

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
-EPSILON = 1e-5
+VARIANCE_FLOOR = 1e-5
+"""Variance that instance norm adds to that of its inputs."""
 
 
 def margins(shape: tuple[int, ...], halvings: int) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -19,6 +20,12 @@ def margins(shape: tuple[int, ...], halvings: int) -> tuple[tuple[int, int], tup
     missing = [-side % 2**halvings for side in shape[:2]]
     (top, bottom), (left, right) = ((1 + m // 2, 1 + m - m // 2) for m in missing)
     return (top, bottom), (left, right)
+
+
+def uniform_weights(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:
+    """Weights of a fresh layer, uniform in +-1/sqrt(inputs)."""
+    limit = inputs**-0.5
+    return jax.random.uniform(key, shape, minval=-limit, maxval=limit)
 
 
 def convolution(x: Array, weight: Array) -> Array:
@@ -48,7 +55,7 @@ def norm_relu_pool(
 def _forward(x: Array, scale: Array, offset: Array) -> tuple[Array, tuple[Array, ...]]:
     mean = x.mean(axis=(1, 2))
     spread = ((x - mean[:, None, None]) ** 2).mean(axis=(1, 2))
-    inverse = jax.lax.rsqrt(spread + EPSILON)
+    inverse = jax.lax.rsqrt(spread + VARIANCE_FLOOR)
     slope = scale * inverse
     y = jax.nn.relu(_quads(x) * _wide(slope) + _wide(offset - mean * slope)).mean(axis=(2, 4))
     return y, (x, mean, inverse, scale, offset)

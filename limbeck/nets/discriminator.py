@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from .generator import Dense, Norm
 
 SLOPE = 0.2
-"""Of the leaky ReLU below zero."""
+"""Slope of the leaky ReLU below zero."""
 
 
 class ClassLogits(eqx.Module):

@@ -30,8 +30,8 @@ def fit(
         loss: A scalar; its key is fresh in every step.
         data: Public arrays (noisy measurements) handed to the loss.
         steps: Number of updates.
-        learning_rate: Of the first step; falls to nothing along a cosine.
-        key: For the loss.
+        learning_rate: Learning rate of the first step; it falls to zero along a cosine.
+        key: Split into one key per step, for the loss.
         progress: Called with the fraction done.
     """
     optimiser = optax.adam(optax.cosine_decay_schedule(learning_rate, steps), b1=0.9, b2=0.99)

@@ -17,12 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
+from ..chunks import in_chunks
 from ..schema import Category, Image, Schema
 from .layers import Conv, Dense, Norm
 from .residual import ResidualGenerator
 
-PIECE = 100
-"""Images of a batch that are enlarged at a time."""
+PIECE_IMAGES = 100
+"""Number of images of a batch that are enlarged at a time."""
 
 
 class TableGenerator(eqx.Module):
@@ -104,10 +105,12 @@ class ImageGenerator(eqx.Module):
         x = jax.nn.relu(self.norms[1](self.second(x), seen))
         x = x.reshape(count, -(-height // 4), -(-width // 4), self.channels[0])
         # In pieces that fit in a processor's cache; a large batch at once takes up to twice the time.
-        whole = count // PIECE
-        pieces = x[: whole * PIECE].reshape(whole, PIECE, *x.shape[1:])
-        made = jax.lax.map(self._enlarged, pieces).reshape(whole * PIECE, math.prod(self.shape))
-        return jnp.concatenate([made, self._enlarged(x[whole * PIECE :])])
+        whole = count // PIECE_IMAGES
+        pieces = x[: whole * PIECE_IMAGES].reshape(whole, PIECE_IMAGES, *x.shape[1:])
+        made = jax.lax.map(self._enlarged, pieces).reshape(
+            whole * PIECE_IMAGES, math.prod(self.shape)
+        )
+        return jnp.concatenate([made, self._enlarged(x[whole * PIECE_IMAGES :])])
 
     def _enlarged(self, x: Array) -> Array:
         height, width, _ = self.shape
@@ -119,6 +122,7 @@ class ImageGenerator(eqx.Module):
 
 Generator = TableGenerator | ImageGenerator | ResidualGenerator
 GENERATORS = ("auto", "dense", "residual")
+"""Kinds of generator that a setting may name; "auto" is convolutional for images, dense for tables."""
 
 
 def build_generator(schema: Schema, settings: Mapping[str, Any], *, key: PRNGKeyArray) -> Generator:
@@ -160,36 +164,13 @@ def _generate(generator: Generator, codes: Array, labels: Array) -> Array:
 
 def generate(generator: Generator, codes: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Slots for many codes, in blocks of one shape."""
-    rows = len(codes)
-    size = min(_most_rows(generator), 1 << (rows - 1).bit_length())
-    missing = -rows % size
-    codes, labels = np.pad(codes, [(0, missing), (0, 0)]), np.pad(labels, (0, missing))
-    blocks = [
-        np.asarray(
-            _generate(
-                generator, jnp.asarray(codes[at : at + size]), jnp.asarray(labels[at : at + size])
-            )
-        )
-        for at in range(0, rows, size)
-    ]
-    return np.concatenate(blocks)[:rows]
+    # A power of two, so that few shapes are compiled for any number of rows.
+    size = min(_most_rows(generator), 1 << (len(codes) - 1).bit_length())
+    return in_chunks(
+        lambda *some: _generate(generator, *map(jnp.asarray, some)), codes, labels, size=size
+    )
 
 
 def _most_rows(generator: Generator) -> int:
     """How many rows at once fit into memory comfortably."""
     return generator.most_rows if isinstance(generator, ResidualGenerator) else 4096
-
-
-def arrays_of(generator: Generator) -> dict[str, np.ndarray]:
-    """The generator's numbers under stable names, for a file."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(generator, eqx.is_array))
-    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-
-
-def with_arrays(generator: Generator, arrays: Mapping[str, np.ndarray]) -> Generator:
-    """A generator of the same build holding the numbers of a file."""
-    dynamic, static = eqx.partition(generator, eqx.is_array)
-    filled = jax.tree_util.tree_map_with_path(
-        lambda path, leaf: jnp.asarray(arrays[jax.tree_util.keystr(path)]), dynamic
-    )
-    return eqx.combine(filled, static)

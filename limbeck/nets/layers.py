@@ -33,6 +33,8 @@ class Norm(eqx.Module):
 
 
 class Dense(eqx.Module):
+    """A dense layer; weights normal with variance 2 / inputs, biases zero."""
+
     weight: Float[Array, "inputs outputs"]
     bias: Float[Array, " outputs"]
 

@@ -11,8 +11,9 @@ from ..schema import Image, Schema
 from .layers import Conv, Dense, Norm
 
 DOUBLINGS = 3
-ROOM = 1 << 25
-"""Numbers in the largest layer's output that are made at once (128 MiB)."""
+"""Number of times that a block doubles the image's sides."""
+LAYER_NUMBERS = 1 << 25
+"""Count of numbers in the largest layer's output that are made at once (128 MiB)."""
 
 
 class Doubling(eqx.Module):
@@ -75,7 +76,7 @@ class ResidualGenerator(eqx.Module):
         height, width = self._start
         # A doubling makes four times the pixels; its inputs have twice the channels.
         largest = height * width * 4**DOUBLINGS * max(1, self.channels >> (DOUBLINGS - 1))
-        return max(64, min(4096, 1 << (ROOM // largest).bit_length() - 1))
+        return max(64, min(4096, 1 << (LAYER_NUMBERS // largest).bit_length() - 1))
 
     def __call__(self, codes: Array, labels: Array, seen: list[Array] | None = None) -> Array:
         x = jnp.concatenate([codes, jax.nn.one_hot(labels, self.classes)], axis=1)

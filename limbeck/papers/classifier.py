@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..accounting import Budget
 from ..ledger import Ledger
+from ..progress import Progress
 from ..run import PrivateClassifier, train_classifier
 from ..scores import score_chances
 from .bench import Bench, delta_of
@@ -27,7 +26,7 @@ def classifier_identity(cell: Cell, seed: int) -> dict[str, object]:
 
 
 def score_classifier(
-    cell: Cell, stand: Bench, *, seed: int, keep: Keep, progress: Callable[[str, float], None]
+    cell: Cell, stand: Bench, *, seed: int, keep: Keep, progress: Progress
 ) -> dict[str, float]:
     """Accuracy and further figures of a classifier that spends the cell's budget on the real rows."""
     ledger = Ledger(keep.ledger(classifier_identity(cell, seed)))

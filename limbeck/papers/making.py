@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,18 +13,17 @@ from ..errors import LimbeckError
 from ..evaluation import released_data
 from ..ledger import Ledger
 from ..methods import METHODS, AbstractMeasureOnce, AbstractMethod, Distilled
+from ..progress import Progress
 from ..release import Images, Release
 from ..run import Recipe, distill, make_method, packaged_recipes, redistill
 from .bench import Bench, NotRun, delta_of
 from .exhibit import Cell
 from .keep import Keep
 
-Progress = Callable[[str, float], None]
-
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Encoded rows to learn from."""
+class TrainingRows:
+    """Encoded rows that a score's learner is trained on, real or released."""
 
     slots: np.ndarray
     labels: np.ndarray
@@ -79,7 +77,7 @@ def _from_recipe(path: str, cell: Cell) -> AbstractMethod | None:
 
 def make_rows(
     cell: Cell, bench: Bench, *, seed: int, quick: bool, keep: Keep, progress: Progress
-) -> Rows:
+) -> TrainingRows:
     """Rows of a cell: real ones, or those of its release."""
     if cell.making == "real":
         return _real(cell, bench, seed)
@@ -135,10 +133,10 @@ def release_identity(cell: Cell, method: AbstractMethod, seed: int) -> dict[str,
     }
 
 
-def _released(cell: Cell, release: Release, method: AbstractMethod, seed: int) -> Rows:
+def _released(cell: Cell, release: Release, method: AbstractMethod, seed: int) -> TrainingRows:
     source = release.source
     if isinstance(source, Distilled):  # the exact numbers, as a learner gets them
-        return Rows(source.slots, source.labels, source.targets, release, method)
+        return TrainingRows(source.slots, source.labels, source.targets, release, method)
     data = released_data(release)
     if cell.score_rows is not None:
         drawn = release.sample(cell.score_rows, seed=seed)
@@ -146,18 +144,20 @@ def _released(cell: Cell, release: Release, method: AbstractMethod, seed: int) -
         data = read(plain, release.schema)
     held = bare_rows(data)  # released rows: nothing private about them
     kept = np.flatnonzero(held.labels >= 0)
-    return Rows(release.schema.expand(held.cells[kept]), held.labels[kept], None, release, method)
+    return TrainingRows(
+        release.schema.expand(held.cells[kept]), held.labels[kept], None, release, method
+    )
 
 
-def _real(cell: Cell, bench: Bench, seed: int) -> Rows:
+def _real(cell: Cell, bench: Bench, seed: int) -> TrainingRows:
     """Real training rows: all, so many of each class, or so many at random."""
     slots, labels = bench.rows("train")
     rng = np.random.default_rng(seed)
     if cell.per_class is not None:
         each = [np.flatnonzero(labels == c) for c in range(len(bench.schema.classes))]
         at = np.concatenate([rng.choice(places, cell.per_class, False) for places in each])
-        return Rows(slots[at], labels[at])
+        return TrainingRows(slots[at], labels[at])
     if cell.score_rows is not None:
         at = rng.permutation(len(labels))[: cell.score_rows]
-        return Rows(slots[at], labels[at])
-    return Rows(slots, labels)
+        return TrainingRows(slots[at], labels[at])
+    return TrainingRows(slots, labels)

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import datasets
 from ..errors import LimbeckError, LimbeckWarning, positive
+from ..progress import Progress
 from ..scores import TWELVE
 from .bench import NotRun, bench, missing
 from .classifier import REMARK, classifier_identity, score_classifier
@@ -21,8 +22,6 @@ from .kernelerror import kernel_errors
 from .making import make_release, make_rows, method_of, recipe_path, release_identity
 from .result import DONE, QUOTED, Report, Result
 from .scoring import ONE_FIGURE, SCORES, Task
-
-Progress = Callable[[str, float], None]
 
 SIZES: dict[str, Callable[[str], int]] = {
     "rows": lambda name: datasets.schema(name).rows or 0,

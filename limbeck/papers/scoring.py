@@ -29,7 +29,7 @@ from ..scores import (
 )
 from .bench import Bench, NotRun
 from .exhibit import Cell
-from .making import Rows
+from .making import TrainingRows
 
 PAIR = tuple(c for c in TWELVE if c.name in ("logistic regression", "multi-layer perceptron"))
 RIDGE = 1e-3
@@ -40,11 +40,11 @@ FRECHET_ROWS = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a score is given."""
+    """A cell of a paper's table to be scored: its data, and the rows that a learner is trained on."""
 
     cell: Cell
     bench: Bench
-    rows: Rows
+    rows: TrainingRows
     seed: int
     progress: Callable[[float], None]
 

@@ -18,13 +18,12 @@ import numpy as np
 from ..accounting import Charge
 from ..data import Dataset
 from ..errors import DataError
+from ..progress import Progress
 from ..schema import Category, Numeric, Schema
 from .estimate import estimated_bounds, estimated_values
 from .maps import build_map, map_digest, public_digest
 from .noise import Noise
 from .question import HeldRows, Measurement, Planned, Question, Session, State, Unit
-
-Progress = Callable[[str, float], None]
 
 NOTHING: State = {}
 """The state of a question that no earlier answer has shaped."""

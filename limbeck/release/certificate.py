@@ -160,6 +160,11 @@ def check_before_publishing(
     check_measurements(written, measurements, "The release")
 
 
+def certificate_digest(certificate: Mapping[str, Any]) -> str:
+    """SHA-256 of a certificate's content, by which scores and further releases name their release."""
+    return hashlib.sha256(json.dumps(certificate, sort_keys=True).encode()).hexdigest()
+
+
 def redistilled(
     certificate: Mapping[str, Any], schema: Schema, method: AbstractMethod
 ) -> dict[str, Any]:
@@ -170,8 +175,8 @@ def redistilled(
         schema: Its schema.
         method: With its settings now; only free ones may differ.
     """
-    text = json.dumps(certificate, sort_keys=True).encode()
-    again = {"settings": method.settings(), "redistilled_from": hashlib.sha256(text).hexdigest()}
+    digest = certificate_digest(certificate)
+    again = {"settings": method.settings(), "redistilled_from": digest}
     made = {
         **certificate,
         "created": _today(),

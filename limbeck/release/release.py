@@ -17,7 +17,7 @@ import pandas as pd
 from ..data import bare_rows, save_images, save_table
 from ..data import read as read_data
 from ..errors import ReleaseError, positive
-from ..methods import SOURCES, Source
+from ..methods import SOURCES, RowSource
 from ..schema import Schema
 from .arithmetic import read_certificate
 from .card import make_card, make_croissant
@@ -39,7 +39,7 @@ class Release:
     certificate: dict[str, Any]
     data: pd.DataFrame | Images
     """The released rows, in the owner's columns, or the released images."""
-    source: Source
+    source: RowSource
     """What the rows came from: a generator, or the exact numbers of a distilled set."""
     measurements: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The noisy numbers everything was made from; public now."""
@@ -133,12 +133,12 @@ class Release:
         write_sums(folder)
 
 
-def draw(schema: Schema, source: Source, rows: int, *, seed: int) -> pd.DataFrame | Images:
+def draw(schema: Schema, source: RowSource, rows: int, *, seed: int) -> pd.DataFrame | Images:
     """Rows from a source, decoded to the owner's values."""
-    slots, labels = source.draw(schema, rows, seed=seed)
+    encoded, labels = source.draw(schema, rows, seed=seed)
     if schema.image:
-        return Images(schema.image.decode(slots), np.asarray(schema.classes)[labels])
-    return schema.decode(schema.collapse(slots, np.random.default_rng([seed, 1])), labels)
+        return Images(schema.image.decode(encoded), np.asarray(schema.classes)[labels])
+    return schema.decode(encoded, labels)
 
 
 def check_target(folder: Path, *, force: bool) -> None:
@@ -186,7 +186,7 @@ def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
     return Images(images, labels)
 
 
-def _load_source(folder: Path, schema: Schema) -> Source:
+def _load_source(folder: Path, schema: Schema) -> RowSource:
     for kind, source in SOURCES.items():
         if (folder / f"{kind}.npz").exists():
             path = folder / f"{kind}.json"

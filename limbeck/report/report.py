@@ -17,8 +17,8 @@ import pandas as pd
 
 from ..data import Dataset, bare_rows, png_strip
 from ..errors import DataError, LimbeckError
-from ..evaluation import MeasuredScores, certificate_digest, check_scores, released_data
-from ..release import Images, Release
+from ..evaluation import MeasuredScores, check_scores, released_data
+from ..release import Images, Release, certificate_digest
 from ..schema import Category, Column
 from ..scores import Scores, discretise
 from .charts import Point, curve, histogram, score_bar, shares_bar, value_bar

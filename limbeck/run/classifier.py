@@ -16,10 +16,11 @@ from ..accounting import Budget, Cost
 from ..data import Dataset
 from ..errors import LimbeckError, fraction, positive
 from ..features import Fourier, Scattering
-from ..ledger import Ledger, Progress, paid_run, randomness
+from ..ledger import Ledger, paid_run, randomness
 from ..methods import COUNTS, AbstractInquiry, linear_features, train_teacher
 from ..planning import plan
 from ..privacy import Asked, Head, Histogram, Noise, Private
+from ..progress import Progress
 from ..schema import Schema
 from ..scores import feature_rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ..ledger import Ledger, PaidRun, paid_run, randomness
 from ..methods import AbstractMeasureOnce, AbstractMethod, Generated, Product
 from ..planning import Plan, plan
 from ..privacy import Measurement, Noise
+from ..progress import Progress
 from ..release import (
     Release,
     check_before_publishing,
@@ -23,8 +24,6 @@ from ..release import (
 )
 from ..schema import Schema
 from .recipe import make_method
-
-Progress = Callable[[str, float], None]
 
 IMAGE_ROWS = 10_000
 """Images in a release, unless told otherwise; `Release.sample` draws more for free."""

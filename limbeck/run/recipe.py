@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import LimbeckError
+from ..errors import AUTO, LimbeckError
 from ..methods import METHODS, AbstractMethod
 
 PACKAGE = Path(__file__).parent.parent
@@ -126,14 +126,18 @@ def make_method(name: str, settings: dict[str, object] | None = None) -> Abstrac
     method = METHODS[name]
     for field in fields(method):
         if field.name in (settings or {}):
-            _check_kind(name, field.name, field.default, (settings or {})[field.name])
+            _check_kind(name, field, (settings or {})[field.name])
     return method.from_settings(settings or {})
 
 
-def _check_kind(method: str, name: str, default: Any, value: Any) -> None:
+def _check_kind(method: str, field: Field[Any], value: Any) -> None:
     """Refuse a setting that is not of its default's kind: TOML has kinds, and says which came."""
-    expected = None
-    if isinstance(default, tuple):
+    default, expected = field.default, None
+    if default == AUTO and "|" in str(field.type):  # a number, or "auto"
+        whole = "int" in str(field.type)
+        fits = value == AUTO or (_is_whole(value) if whole else _is_number(value))
+        expected = None if fits else f'a {"whole " if whole else ""}number or "{AUTO}"'
+    elif isinstance(default, tuple):
         whole = bool(default) and all(map(_is_whole, default))
         fits = isinstance(value, list | tuple) and all(
             _is_whole(v) if whole else _is_number(v) for v in value
@@ -149,7 +153,7 @@ def _check_kind(method: str, name: str, default: Any, value: Any) -> None:
     elif _is_number(default):
         expected = None if _is_number(value) else "a number"
     if expected:
-        raise LimbeckError(f"{method}: expected {name} to be {expected}; got {value!r}.")
+        raise LimbeckError(f"{method}: expected {field.name} to be {expected}; got {value!r}.")
 
 
 def _is_whole(value: object) -> bool:

@@ -22,10 +22,11 @@ from ..accounting import STOPPING, Budget, Charge, draw_runs, stopping_cost
 from ..data import Dataset
 from ..errors import LimbeckError, fraction
 from ..evaluation import Linear, learn, released_data
-from ..ledger import Ledger, PaidRun, Progress, paid_run, randomness
+from ..ledger import Ledger, PaidRun, paid_run, randomness
 from ..methods import AbstractMeasureOnce, AbstractMethod, Product
 from ..planning import CHOICE, Plan, plan, plan_stopping
 from ..privacy import Noise
+from ..progress import Progress
 from ..release import Release, check_before_publishing, check_target, draw, make_certificate
 from .distilling import release_size
 

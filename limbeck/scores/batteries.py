@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from ..data import Dataset, bare_rows
 from ..errors import LimbeckError
 from ..features import FullyConnectedNTK, Scattering
+from ..progress import Progress
 from ..schema import Schema
 from .classifiers import FOUR, TWELVE, classifier_scores
 from .control import matching_subset
@@ -20,22 +21,20 @@ from .nearest import nearest_distances
 from .ridge import Features, feature_rows, ridge_accuracy
 from .scores import BETWEEN, REAL, RELEASED, Score
 
-Progress = Callable[[str, float], None]
-
 RIDGE_ROWS = 5_000
 """Rows a kernel regression learns from at most; drawn at random from larger sets."""
-EPOCHS = 300
-EPOCH_ROWS = 1_000
-"""A ConvNet sees at most EPOCHS times so many images; larger sets get fewer epochs."""
+EPOCHS, EPOCH_ROWS = 300, 1_000
+"""Epochs of a ConvNet on a set of at most so many images; larger sets get fewer epochs, so that as many
+images are seen."""
 FRECHET_ROWS = 2_000
 """Rows a Frechet distance is computed from at most, on either side."""
 FIGURES = {"f1": "F1", "roc_auc": "ROC AUC", "average_precision": "average precision"}
-NEAREST = "diagnostic only, no evidence of privacy"
+NEAREST_NOTE = "diagnostic only, no evidence of privacy"
 
 
 @dataclass(frozen=True)
-class Task:
-    """One side of an evaluation: rows in their encoded forms, and the labelled ones as slots."""
+class EvaluatedRows:
+    """One side of an evaluation: encoded rows, released or real, with their labels."""
 
     schema: Schema
     cells: np.ndarray
@@ -46,18 +45,18 @@ class Task:
     taught codes, since that is what distilled images are aligned with."""
 
     @classmethod
-    def of(cls, data: Dataset, soft: np.ndarray | None = None) -> Task:
+    def of(cls, data: Dataset, soft: np.ndarray | None = None) -> EvaluatedRows:
         rows = bare_rows(data)
         return cls(data.schema, np.asarray(rows.cells), np.asarray(rows.labels), soft)
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def take(self, places: np.ndarray) -> Task:
+    def take(self, places: np.ndarray) -> EvaluatedRows:
         soft = None if self.soft is None else self.soft[places]
-        return Task(self.schema, self.cells[places], self.codes[places], soft)
+        return EvaluatedRows(self.schema, self.cells[places], self.codes[places], soft)
 
-    def labelled(self) -> Task:
+    def labelled(self) -> EvaluatedRows:
         return self.take(np.flatnonzero(self.codes >= 0))
 
     def slots(self) -> np.ndarray:
@@ -85,7 +84,7 @@ def battery(
         seeds: Repetitions of scores that draw at random.
         progress: Called with a score and the fraction of it that is done.
     """
-    ours, theirs = Task.of(released, soft), Task.of(test)
+    ours, theirs = EvaluatedRows.of(released, soft), EvaluatedRows.of(test)
     schema = released.schema
     if not (len(ours) and len(theirs)):
         raise LimbeckError("Expected rows on both sides, released and real.")
@@ -99,7 +98,7 @@ def battery(
         trained = _image_scores if schema.image else _table_scores
         found += trained(ours.labelled(), labelled, RELEASED, full, seeds, progress)
         if train is not None:
-            control = _control(ours.labelled(), Task.of(train).labelled())
+            control = _control(ours.labelled(), EvaluatedRows.of(train).labelled())
             found += trained(
                 control, labelled, REAL, full, seeds, lambda p, d: progress(f"{p}, real rows", d)
             )
@@ -107,7 +106,7 @@ def battery(
     return tuple(found)
 
 
-def _control(ours: Task, real: Task) -> Task:
+def _control(ours: EvaluatedRows, real: EvaluatedRows) -> EvaluatedRows:
     wanted = np.bincount(ours.codes, minlength=len(ours.schema.classes))
     there = np.bincount(real.codes, minlength=len(wanted))
     if (wanted > there).any():  # a generator may draw more rows than there are: then all of them
@@ -116,7 +115,7 @@ def _control(ours: Task, real: Task) -> Task:
 
 
 def _image_scores(
-    ours: Task, test: Task, of: str, full: bool, seeds: int, progress: Progress
+    ours: EvaluatedRows, test: EvaluatedRows, of: str, full: bool, seeds: int, progress: Progress
 ) -> Iterator[Score]:
     image = ours.schema.image
     assert image is not None
@@ -145,7 +144,9 @@ def _image_scores(
         yield from _table_scores(ours, test, of, False, seeds, progress)
 
 
-def _convnets(ours: Task, test: Task, of: str, seeds: int, progress: Progress) -> Iterator[Score]:
+def _convnets(
+    ours: EvaluatedRows, test: EvaluatedRows, of: str, seeds: int, progress: Progress
+) -> Iterator[Score]:
     assert ours.schema.image is not None
     shape = ours.schema.image.shape
     x, x_test = ours.slots().reshape(-1, *shape), test.slots().reshape(-1, *shape)
@@ -171,7 +172,7 @@ def _convnets(ours: Task, test: Task, of: str, seeds: int, progress: Progress) -
 
 
 def _table_scores(
-    ours: Task, test: Task, of: str, full: bool, seeds: int, progress: Progress
+    ours: EvaluatedRows, test: EvaluatedRows, of: str, full: bool, seeds: int, progress: Progress
 ) -> Iterator[Score]:
     x, x_test = ours.slots(), test.slots()
     runs = [
@@ -188,7 +189,7 @@ def _table_scores(
             yield Score(name=name, figure=FIGURES.get(figure, figure), values=values, of=of)
 
 
-def _distances(ours: Task, theirs: Task, progress: Progress) -> Iterator[Score]:
+def _distances(ours: EvaluatedRows, theirs: EvaluatedRows, progress: Progress) -> Iterator[Score]:
     progress("distances", 0.0)
     if not ours.schema.image:
         (codes, sizes), (real, _) = (discretise(t.schema, t.cells, t.codes) for t in (ours, theirs))
@@ -200,7 +201,7 @@ def _distances(ours: Task, theirs: Task, progress: Progress) -> Iterator[Score]:
             )  # fmt: skip
     phi = scattering(ours.schema) if ours.schema.image else None
     if phi is not None and min(len(ours), len(theirs)) > 1:
-        sides = [_some_features(phi, task) for task in (ours, theirs)]
+        sides = [_some_features(phi, rows) for rows in (ours, theirs)]
         yield Score(
             name="Frechet, scattering", figure="distance", values=(frechet_distance(*sides),),
             of=BETWEEN, note=f"{len(sides[0])} released rows, {len(sides[1])} real ones",
@@ -208,7 +209,7 @@ def _distances(ours: Task, theirs: Task, progress: Progress) -> Iterator[Score]:
     median = float(np.median(nearest_distances(ours.slots(), theirs.slots())))
     yield Score(
         name="nearest test row", figure="median distance", values=(median,), of=BETWEEN,
-        note=NEAREST,
+        note=NEAREST_NOTE,
     )  # fmt: skip
     progress("distances", 1.0)
 
@@ -223,6 +224,6 @@ def scattering(schema: Schema) -> Scattering | None:
     )
 
 
-def _some_features(phi: Features, task: Task) -> np.ndarray:
-    places = np.random.default_rng(0).permutation(len(task))[:FRECHET_ROWS]
-    return feature_rows(phi, task.take(places).slots())
+def _some_features(phi: Features, rows: EvaluatedRows) -> np.ndarray:
+    places = np.random.default_rng(0).permutation(len(rows))[:FRECHET_ROWS]
+    return feature_rows(phi, rows.take(places).slots())

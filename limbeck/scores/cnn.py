@@ -18,6 +18,7 @@ from ..errors import positive
 from .train import image_task, pixels, predicted_classes, train
 
 DROPPED = (0.2, 0.25)
+"""Share of units dropped after the first and the second convolution."""
 
 
 class CNN(eqx.Module):

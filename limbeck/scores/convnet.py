@@ -21,12 +21,14 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..errors import positive
-from ..nets import convolution, first_convolution, margins, norm_relu_pool
+from ..nets import convolution, first_convolution, margins, norm_relu_pool, uniform_weights
 from .deform import Deformation
 from .train import image_task, pixels, predicted_classes, train
 
 LEARNING_RATE, MOMENTUM, DECAY, BATCH = 0.01, 0.9, 5e-4, 256
+"""Settings of SGD that the field uses: first learning rate, momentum, weight decay, images per step."""
 BLOCKS = 3
+"""Number of blocks of convolution, norm, ReLU and pool."""
 
 
 def convnet_accuracy(
@@ -104,12 +106,13 @@ class ConvNet(eqx.Module):
             cells *= -(-side // 2**BLOCKS)
         # No biases before a norm: it would take them away again.
         self.filters = [
-            _uniform(k, (3, 3, n, width), 9 * n) for k, n in zip(conv_keys, inputs, strict=True)
+            uniform_weights(k, (3, 3, n, width), 9 * n)
+            for k, n in zip(conv_keys, inputs, strict=True)
         ]
         self.scales = [jnp.ones(width) for _ in inputs]
         self.offsets = [jnp.zeros(width) for _ in inputs]
-        self.head = _uniform(head_key, (cells, classes), cells)
-        self.bias = _uniform(bias_key, (classes,), cells)
+        self.head = uniform_weights(head_key, (cells, classes), cells)
+        self.bias = uniform_weights(bias_key, (classes,), cells)
 
     def __call__(
         self, images: Float[Array, "rows height width channels"], key: PRNGKeyArray | None = None
@@ -120,8 +123,3 @@ class ConvNet(eqx.Module):
         for weight, scale, offset in rest:
             x = norm_relu_pool(convolution(x, weight), scale, offset)
         return x.reshape(len(x), -1) @ self.head + self.bias
-
-
-def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:
-    bound = inputs**-0.5
-    return jax.random.uniform(key, shape, minval=-bound, maxval=bound)

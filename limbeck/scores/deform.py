@@ -18,11 +18,11 @@ class Deformation:
     """
 
     shift: int = 4
-    """At most so many pixels, whole ones, along either axis."""
+    """Pixels, whole ones, that a picture is shifted at most along either axis."""
     scale: float = 0.2
-    """Factors along the two axes lie within 1 +- scale."""
+    """Distance from 1 of the factors along the two axes, at most."""
     rotation: float = 45.0
-    """At most so many degrees."""
+    """Degrees that a picture is rotated by at most."""
     flip: bool = False
     """Mirror half of the pictures, left to right."""
     cover: float = 0.0

@@ -12,6 +12,7 @@ from ..errors import LimbeckError
 from .ridge import flat_rows
 
 CHUNK = 1000
+"""Number of real rows compared at once."""
 
 
 def nearest_distances(released: np.ndarray, real: np.ndarray) -> np.ndarray:

@@ -12,7 +12,6 @@ rows that are features already. So test features computed once serve any number 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,13 +19,15 @@ import numpy as np
 from jaxtyping import Array
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from ..chunks import in_chunks
 from ..errors import LimbeckError, positive
+from ..features import features_of
 
 Features = Callable[[Array], Array]
 Kernel = Callable[[Array, Array], Array]
 
 CHUNK = 1000
-"""Test rows worked on at once."""
+"""Number of rows worked on at once."""
 
 
 def ridge_accuracy(
@@ -87,7 +88,9 @@ def ridge_predictions(
     inner = np.asarray(together(jnp.asarray(support), jnp.asarray(support)), np.float64)
     weights = _solve(inner, centred, ridge)
     right = jnp.asarray(support)
-    return _in_chunks(lambda part: np.asarray(together(part, right), np.float64) @ weights, test)
+    return _predicted(
+        lambda some: np.asarray(together(jnp.asarray(some), right), np.float64) @ weights, test
+    )
 
 
 def _with_features(
@@ -103,7 +106,9 @@ def _with_features(
         parts = [test[at : at + CHUNK] @ weights for at in range(0, len(test), CHUNK)]
         return np.concatenate(parts) if parts else np.zeros((0, centred.shape[1]))
     mapped = eqx.filter_jit(features)
-    return _in_chunks(lambda part: np.asarray(mapped(part), np.float64) @ weights, test)
+    return _predicted(
+        lambda some: np.asarray(mapped(jnp.asarray(some)), np.float64) @ weights, test
+    )
 
 
 def _feature_weights(phi: np.ndarray, centred: np.ndarray, ridge: float) -> np.ndarray:
@@ -131,8 +136,7 @@ def ridge_weights(
 
 def feature_rows(features: Features, rows: np.ndarray, *, chunk: int = CHUNK) -> np.ndarray:
     """Features of many rows, computed in chunks of one shape; images may come unflattened."""
-    mapped = eqx.filter_jit(features)
-    return _in_chunks(lambda part: np.asarray(mapped(part)), flat_rows(rows), chunk)
+    return features_of(features, flat_rows(rows), chunk)
 
 
 def flat_rows(rows: np.ndarray) -> np.ndarray:
@@ -169,14 +173,5 @@ def _solve(inner: np.ndarray, centred: np.ndarray, ridge: float) -> np.ndarray:
         return np.linalg.lstsq(inner, centred)[0]
 
 
-def _in_chunks(
-    function: Callable[[Any], np.ndarray], rows: np.ndarray, chunk: int = CHUNK
-) -> np.ndarray:
-    """Chunks of one shape, the last filled up with zeros, so that one compilation serves all."""
-    size = max(1, min(chunk, len(rows)))
-    parts = []
-    for at in range(0, max(1, len(rows)), size):
-        part = rows[at : at + size]
-        filled = np.pad(part, ((0, size - len(part)), (0, 0)))
-        parts.append(function(jnp.asarray(filled))[: len(part)])
-    return np.concatenate(parts)
+def _predicted(predictor: Callable[[np.ndarray], np.ndarray], test: np.ndarray) -> np.ndarray:
+    return in_chunks(predictor, test, size=max(1, min(CHUNK, len(test))))

@@ -14,8 +14,9 @@ from ..errors import LimbeckError
 from ..outside import write_outside
 
 STAMP = "internal: not covered by epsilon"
-
+"""Words that every page and file of scores on real rows carries."""
 RELEASED, REAL, BETWEEN = "released", "real", "between"
+"""What a score is of: a learner taught by released rows, by as many real ones, or a distance between both."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,13 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from ..chunks import in_chunks
 from ..errors import LimbeckError
 from .deform import Deformation
 from .ridge import one_hot
 
 Net = TypeVar("Net", bound=eqx.Module)
 
-PIECE = 64
+PIECE_IMAGES = 64
 """Images of a step worked on at once: with more, what lies between layers outgrows the cache."""
 
 
@@ -75,7 +76,7 @@ def _deformed(deform: Deformation, x: Array, key: PRNGKeyArray) -> Array:
 def _slope(net: Any, x: Array, wanted: Array, key: PRNGKeyArray) -> Any:
     """Of the mean loss, piece by piece. Called from Python: in XLA's own loops convolutions run on
     one thread."""
-    pieces = -(-len(x) // PIECE)
+    pieces = -(-len(x) // PIECE_IMAGES)
     cuts = [len(x) * number // pieces for number in range(pieces + 1)]
     total = jax.tree_util.tree_map(jnp.zeros_like, net)
     for number, (start, end) in enumerate(itertools.pairwise(cuts)):
@@ -111,12 +112,7 @@ def _logits(net: Any, x: Array) -> Array:
 def predicted_classes(net: Any, images: np.ndarray, *, chunk: int = 250) -> np.ndarray:
     """The class of the largest logit, for many standardised images, in chunks of one shape."""
     size = max(1, min(chunk, len(images)))
-    parts = [np.zeros(0, np.int64)]
-    for at in range(0, len(images), size):
-        part = images[at : at + size]
-        filled = np.pad(part, [(0, size - len(part)), (0, 0), (0, 0), (0, 0)])
-        parts.append(np.asarray(_logits(net, jnp.asarray(filled)).argmax(axis=1))[: len(part)])
-    return np.concatenate(parts)
+    return in_chunks(lambda some: _logits(net, jnp.asarray(some)).argmax(axis=1), images, size=size)
 
 
 def image_task(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import limbeck as lk
-from limbeck.features import Cells, Pairs, Singles, group_cells, most_cells
+from limbeck.features import Cells, ColumnPairs, SingleColumns, group_cells, most_cells
 
 COLUMNS = [
     lk.Numeric(name="few", integer=True, min=3, max=9, missing=True),
@@ -76,10 +76,10 @@ def test_a_pile_of_equal_values_stands_alone() -> None:
 
 def test_pairs_count_every_pair_twice_and_singles_on_the_diagonal() -> None:
     schema = lk.Schema(dataset="d", columns=tuple(COLUMNS[i] for i in (0, 2, 5)))
-    features = Singles(schema, grid=8)
+    features = SingleColumns(schema, grid=8)
     groups = [np.arange(c.count) % 3 for c in features.cells]
     slots = np.concatenate([c.expand(np.array([0.5, 1.0], np.float32)) for c in schema.inputs], 1)
-    left, right = Pairs(features, groups)(jnp.asarray(slots))
+    ((left, right),) = ColumnPairs(features, groups)(jnp.asarray(slots))
     matrix = np.einsum("ri,rj->ij", np.asarray(left), np.asarray(right))
     assert np.array_equal(matrix, matrix.T) and matrix.sum() == 2 * 9
     assert np.trace(matrix) == 2 * 3

@@ -202,7 +202,7 @@ def test_chunks_change_nothing(count: int, monkeypatch: pytest.MonkeyPatch) -> N
     x, w = jnp.asarray(_pictures(count, 8, 8)), jnp.asarray(_pictures(count, 81, 2, 2))
     _both_ways.clear_cache()
     whole = _both_ways(x, w)
-    monkeypatch.setattr(own, "CHUNK", 3 * 16 * 16)
+    monkeypatch.setattr(own, "CHUNK_PIXELS", 3 * 16 * 16)
     assert GREY.chunk == 3
     _both_ways.clear_cache()
     parts = _both_ways(x, w)

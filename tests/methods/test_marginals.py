@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,9 @@ from helpers import image_schema, table_rows, table_schema
 
 import limbeck as lk
 from limbeck.features.cells import _frequent
-from limbeck.methods import METHODS, default_method
+from limbeck.methods import METHODS, SoftRows, default_method
 from limbeck.methods.marginals.soft_fit import NoisyMarginals, fit_soft_rows, to_simplex
+from limbeck.run import make_method
 
 
 def _schema(**changes: object) -> lk.Schema:
@@ -178,3 +180,50 @@ def test_groups_of_a_category_are_never_more_than_planned() -> None:
     weights = np.array([100.0] * 16 + [0.1])
     for most in (2, 16, 17, 18):
         assert _frequent(weights, most, 4.0).max() < most
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"grid": "fine"}, "expected grid to be a whole number or \"auto\"; got 'fine'"),
+        ({"grid": 2.5}, 'expected grid to be a whole number or "auto"; got 2.5'),
+        ({"restraint": True}, 'expected restraint to be a number or "auto"; got True'),
+        ({"grid": 0}, "Expected grid > 0, got 0"),
+        ({"single_share": 0.0}, "Expected 0 < single_share < 1, got 0.0"),
+        ({"restraint": -0.1}, "Expected restraint >= 0, got -0.1"),
+    ],
+)
+def test_automatic_settings_are_numbers_or_auto(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(lk.LimbeckError) as caught:
+        make_method("marginals", settings)
+    assert words in str(caught.value)
+
+
+def test_no_restraint_is_none_and_auto_says_so() -> None:
+    schema = table_schema()
+    none, auto = (make_method("marginals", {"restraint": r}) for r in (0.0, "auto"))
+    assert isinstance(none, lk.Marginals) and isinstance(auto, lk.Marginals)
+    assert none._restraint(schema) == 0.0 < auto._restraint(schema)
+    assert auto.settings()["restraint"] == "auto" == lk.Marginals().settings()["grid"]
+
+
+def test_soft_rows_draw_cells_that_decode_as_they_are() -> None:
+    """A sure soft row: every draw is its cells, gaps and categories included."""
+    columns = (
+        lk.Category(name="c", values=("a", "b"), missing=True),
+        lk.Numeric(name="n", min=0, max=3, integer=True, missing=True),
+    )
+    schema = lk.Schema(dataset="d", columns=columns)
+    cells, picked = 3 + 5, [2, 3 + 4]  # both columns' last cell: missing
+    soft = np.zeros((1, 1, cells))
+    soft[0, 0, picked] = 1.0
+    source = SoftRows(
+        soft=soft,
+        groups=np.arange(cells),
+        within=np.ones((1, cells)),
+        class_weights=np.ones(1),
+        grid=16,
+    )
+    drawn, labels = source.draw(schema, 5, seed=0)
+    assert drawn.shape == (5, 2) and labels.tolist() == [0] * 5
+    assert schema.decode(drawn, labels).isna().all(axis=None)

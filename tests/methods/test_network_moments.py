@@ -7,16 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 from helpers import image_schema
 
-from limbeck.features import RandomConvNets
+from limbeck.features import RandomConvNets, ridge_weights
 from limbeck.methods.measure_once.network_moments import (
     NetworkResiduals,
+    denoised_moments,
     network_bound,
     positive_part,
-    read_networks,
     ridge_errors,
 )
-from limbeck.methods.measure_once.optimise_set import NETWORK_RIDGE, Blur, Targets, Weights, align
-from limbeck.methods.measure_once.teacher import ridge_weights
+from limbeck.methods.measure_once.optimise_set import (
+    NETWORK_RIDGE,
+    Blur,
+    Objective,
+    ObjectiveWeights,
+    optimise_set,
+)
 
 NETWORKS = RandomConvNets(shape=(8, 8, 1), networks=3, width=4, key=jax.random.key(0))
 CLASSES = 3
@@ -40,13 +45,13 @@ def test_exact_sums_give_exact_means_and_moments() -> None:
     rows, labels = _rows()
     base = np.random.default_rng(1).random((CLASSES, NETWORKS.size)).astype(np.float32) / 5
     counts = np.bincount(labels).astype(float)
-    found = read_networks(NETWORKS, base, _sums(rows, labels, base), counts, 0.0)
+    found = denoised_moments(NETWORKS, base, _sums(rows, labels, base), counts, 0.0)
     seen = np.asarray(NETWORKS.separate(jnp.asarray(rows), jnp.arange(3)), np.float64)
     for network, features in enumerate(seen):
         means = [features[labels == c].mean(axis=0) for c in range(CLASSES)]
-        assert np.allclose(found.means[network], means, atol=1e-5)
+        assert np.allclose(found.class_means[network], means, atol=1e-5)
         moments = features.T @ features / len(rows)
-        assert np.allclose(found.moments[network], moments, atol=1e-5)
+        assert np.allclose(found.second_moments[network], moments, atol=1e-5)
 
 
 def test_errors_are_known_without_the_rows() -> None:
@@ -95,9 +100,9 @@ def test_a_set_learns_to_tell_the_rows_apart_without_seeing_them() -> None:
     rows, labels = _rows()
     wide = RandomConvNets(shape=(8, 8, 1), networks=2, width=32, key=jax.random.key(1))
     base, counts = np.zeros((CLASSES, wide.size), np.float32), np.bincount(labels).astype(float)
-    seen = read_networks(wide, base, _sums(rows, labels, base, wide), counts, 0.0)
-    targets = Targets(
-        features=lambda x: x, teacher=jnp.ones((64, CLASSES)), networks=wide, seen=seen
+    seen = denoised_moments(wide, base, _sums(rows, labels, base, wide), counts, 0.0)
+    objective = Objective(
+        features=lambda x: x, teacher=jnp.ones((64, CLASSES)), networks=wide, network_moments=seen
     )
     start = 0.5 + 0.1 * np.random.default_rng(2).standard_normal((CLASSES, 2, 64))
 
@@ -108,12 +113,12 @@ def test_a_set_learns_to_tell_the_rows_apart_without_seeing_them() -> None:
         real = wide.separate(jnp.asarray(rows), jnp.arange(1))[0]
         return float(((real @ weights - (np.eye(CLASSES)[labels] - 1 / CLASSES)) ** 2).sum() / 60)
 
-    made = align(
+    made = optimise_set(
         start,
-        targets,
+        objective,
         steps=60,
         learning_rate=0.05,
-        weights=Weights(teacher=0.0, means=0.0, errors=1.0, nearness=0.0),
+        weights=ObjectiveWeights(teacher=0.0, class_means=0.0, errors=1.0, nearness=0.0),
         blur=Blur(image_schema(8), 0.0),
         seed=0,
         progress=lambda done: None,

@@ -9,7 +9,7 @@ import pytest
 from helpers import image_schema, table_schema
 
 import limbeck as lk
-from limbeck.nets import arrays_of, build_generator, generate, settle, with_arrays
+from limbeck.nets import build_generator, filled_network, generate, network_arrays, settle
 from limbeck.nets.upsample import upsampled_convolution
 
 CASES = {
@@ -33,7 +33,7 @@ def test_generators_make_rows_that_come_back_from_a_file(
     assert rows.shape == (6, schema.slots)
     assert rows.min() >= 0 and rows.max() <= 1 and rows.std() > 0
     other = build_generator(schema, settings, key=jax.random.key(2))
-    again = with_arrays(other, arrays_of(fixed))
+    again = filled_network(other, network_arrays(fixed))
     assert np.array_equal(generate(again, codes, labels), rows)
 
 

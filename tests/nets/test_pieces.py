@@ -20,7 +20,7 @@ def test_pieces_make_the_same_images(count: int, monkeypatch: pytest.MonkeyPatch
     made = settle(made, jnp.arange(30) % classes, key=jax.random.key(1))
     codes, labels = np.random.default_rng(0).normal(size=(count, 3)), np.arange(count) % classes
     whole = made(jnp.asarray(codes, jnp.float32), jnp.asarray(labels))
-    monkeypatch.setattr(_generator, "PIECE", 6)
+    monkeypatch.setattr(_generator, "PIECE_IMAGES", 6)
     pieces = made(jnp.asarray(codes, jnp.float32), jnp.asarray(labels))
     np.testing.assert_allclose(pieces, whole, atol=1e-6)
     assert pieces.shape == (count, schema.slots)

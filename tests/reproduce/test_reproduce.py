@@ -195,11 +195,11 @@ def test_a_missing_extra_says_what_to_install(tmp_path: Path, monkeypatch) -> No
 
 
 def test_the_mixture_has_the_entropy_of_its_formula() -> None:
-    from limbeck.papers.making import Rows
+    from limbeck.papers.making import TrainingRows
     from limbeck.papers.scoring import Task
 
     stand = bench("gaussian-mixture")
-    rows = Rows(*stand.rows("train"))
+    rows = TrainingRows(*stand.rows("train"))
     assert len(rows.labels) == 90_000
     found = likelihood(Task(TINY.cells[0], stand, rows, 0, lambda done: None))["nll"]
     # Of one point: log 25 plus the entropy of a round Gaussian in the plane.

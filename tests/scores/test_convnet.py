@@ -106,7 +106,7 @@ def test_a_step_in_pieces_is_the_same_step(monkeypatch) -> None:
     pace = {"rates": np.full(2, 0.1), "batch": 7, "momentum": 0.9, "seed": 0}
     found = []
     for piece in (7, 3, 1):
-        monkeypatch.setattr(_train, "PIECE", piece)
+        monkeypatch.setattr(_train, "PIECE_IMAGES", piece)
         net = ConvNet((8, 8, 1), 3, width=4, key=jax.random.key(0))
         found.append(_train.train(net, images, wanted[np.arange(11) % 3], **pace).head)
     assert np.allclose(found[0], found[1], atol=1e-6) and np.allclose(found[0], found[2], atol=1e-6)

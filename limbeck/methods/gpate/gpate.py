@@ -12,8 +12,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, PRNGKeyArray
 
-from ...errors import LimbeckError, fraction, not_negative, positive
-from ...features import Fourier, RandomConvNets
+from ...errors import LimbeckError, choice, fraction, not_negative, positive
+from ...features import Fourier, RandomConvNets, default_length_scales
 from ...nets import (
     ClassLogits,
     Discriminator,
@@ -26,8 +26,6 @@ from ...nets import (
 from ...privacy import Asked, Faculty, FeatureMap, Histogram, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress, check_values_declared
-from ..kip.kernel import choice
-from ..mean_embedding.dp_merf import default_length_scales
 from ..mean_embedding.embedding import COUNTS, class_weights
 from ..source import Generated
 from .critic import Critic, Question

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Array
 
-from ...errors import LimbeckError, fraction, positive
+from ...errors import LimbeckError, choice, fraction, positive
 from ...features import Support, centred, features_of, gaussian_support, pull_back, row_loss
 from ...privacy import (
     Asked,
@@ -28,7 +28,7 @@ from ...schema import Schema
 from ..base import Product, Progress, check_values_declared
 from ..mean_embedding.embedding import COUNTS, class_weights
 from ..source import Distilled
-from .kernel import AbstractKernelMethod, View, choice
+from .kernel import AbstractKernelMethod, View
 
 GRADIENT = "gradient"
 LEAST_CLIP = 1e-12

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ...errors import LimbeckError, positive
+from ...errors import LimbeckError, choice, positive
 from ...features import ConvolutionalNTK, EmpiricalNTK, FullyConnectedNTK, Perceptual, Scattering
 from ...nets import LeNet, ResNet18, filled_network
 from ...schema import Image, Schema
@@ -192,13 +192,6 @@ class InnerProducts:
     def __call__(self, left: Array, right: Array) -> Array:
         ours, theirs = (self.features(x.astype(jnp.float32)).astype(x.dtype) for x in (left, right))
         return ours @ theirs.T
-
-
-def choice(**values: tuple[str, tuple[str, ...]]) -> None:
-    """Refuse a named setting that is none of its known values."""
-    for name, (value, known) in values.items():
-        if value not in known:
-            raise LimbeckError(f"Expected {name} to be one of {', '.join(known)}, got {value!r}.")
 
 
 def _per_slot(name: str, values: tuple[float, ...], schema: Schema) -> np.ndarray:

@@ -13,13 +13,13 @@ import numpy as np
 import optax
 from jaxtyping import Array
 
-from ...errors import LimbeckError, not_negative, positive
+from ...errors import LimbeckError, choice, not_negative, positive
 from ...features import centred, features_of, with_ridge
 from ...privacy import Asked, BareRows, Private
 from ...schema import Schema
 from ..base import Product, Progress
 from ..source import Distilled
-from .kernel import AbstractKernelMethod, InnerProducts, choice
+from .kernel import AbstractKernelMethod, InnerProducts
 
 ROWS = BareRows().name
 MOST_FEATURES = 6000

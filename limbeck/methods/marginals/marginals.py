@@ -1,9 +1,10 @@
-"""Marginals: all columns and all pairs of columns within each class, measured once; our own method.
+"""Marginals: counts of all columns and of all pairs of columns within each class; limbeck's own method.
 
-Two rounds. First every column alone, finely cut, within each class. The noisy counts say which
-neighbouring values or rare categories to join, so that each group holds more rows than the noise
-can hide. Then all pairs of groups, in one matrix product. Soft rows are fitted to both, freely;
-within a group, values are drawn as the fine counts say.
+A column is cut into fine cells. First the cells of every column alone are counted, within each class.
+These noisy counts say which neighbouring cells or rare categories to join into groups, so that a group
+holds more rows than the noise can hide. Then all pairs of two columns' groups are counted, in one
+matrix product. What follows is free: soft rows (probabilities of groups, for every column) are fitted
+to both, and rows drawn from them; within a group, cells come as often as the fine counts say.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...errors import LimbeckError, fraction, not_negative, positive
-from ...features import Pairs, Singles, group_cells, most_cells
+from ...errors import AUTO, LimbeckError, fraction, not_negative, positive, unless_auto
+from ...features import ColumnPairs, SingleColumns, group_cells, most_cells
 from ...privacy import Asked, Histogram, Measurement, OuterSum, Private, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
@@ -25,21 +26,27 @@ from .soft_fit import NoisyMarginals, fit_soft_rows, to_simplex
 from .soft_rows import SoftRows
 
 SINGLES, PAIRS = "single columns", "pairs of columns"
-FOR_EACH = 4.0
-"""Soft rows for each time that the rows outnumber the noise of a pair's count."""
-WELL_TOLD = 4000
-"""Soft rows that pairs could tell apart, above which errors are not the noise's but chance's."""
-FLOOR = 4.0
-"""Rows that a group should hold, in units of the noise of a pair count over all classes."""
-FEWEST, MOST = 16, 256
-"""Cells of a number, unless a user says how many."""
-TOLD_APART = 10.0
+SOFT_ROWS_PER_NOISE = 4.0
+"""Number of soft rows, in units of the rows over the noise of a pair's count: as many as noisy pairs can
+tell apart."""
+TELLING_SOFT_ROWS = 4000
+"""Number of soft rows that noisy pairs can tell apart, above which a count errs more by the chance of
+who is in the table than by noise."""
+GROUP_ROWS = 4.0
+"""Rows that a group should hold, in units of the noise of a pair's count over all classes."""
+FEWEST_CELLS, MOST_CELLS = 16, 256
+"""Number of cells of a numeric column, at least and at most, unless a user sets it."""
+CELL_ROWS = 10.0
 """Rows of a class that a cell should hold on average, in units of the root of the columns: noise at
 epsilon 1 is four to seven such units."""
-CROWDED = 50.0
-"""Rows of a class for each column, below which noise hides most pairs: then pairs get less."""
-MOST_COUNTS = 1 << 25
-"""Pair counts of a run, for memory's sake: 256 MB as float64."""
+CROWDED_ROWS = 50.0
+"""Rows of a class for each column, below which noise hides most pairs: then pairs get a smaller share."""
+SINGLE_SHARE, CROWDED_SINGLE_SHARE = 0.3, 0.8
+"""Share of the budget for single columns by default, and where rows are few for the columns."""
+RESTRAINT, UNLABELLED_RESTRAINT = 0.2, 0.02
+"""Restraint by default, with a label and without: noise that differs between classes misleads learners."""
+MOST_PAIR_COUNTS = 1 << 25
+"""Number of pair counts of a run, at most, for memory's sake: 256 MB as float64."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,28 +73,32 @@ class Marginals(AbstractMeasureOnce):
 
     count_share: float = 0.01
     """Share of the budget for the class counts."""
-    single_share: float = 0.0
-    """Share of the budget for single columns; the rest is for pairs. 0: 0.3, and 0.8 where there are
-    fewer than 50 rows of a class for each column."""
-    grid: int = 0
-    """Cells of a number with more values than that. 0: 256, and fewer where there are few rows for the
-    columns and classes."""
+    single_share: float | str = AUTO
+    """Share of the budget for single columns; the rest is for pairs. "auto": 0.3, and 0.8 where there
+    are fewer than 50 rows of a class for each column."""
+    grid: int | str = AUTO
+    """Cells of a number with more values than that. "auto": 256, and fewer where there are few rows for
+    the columns and classes."""
     groups: int = 16
-    """Groups of cells in pairs, at most, for each column."""
+    """Groups that the cells of a column are joined into for pairs, at most."""
     soft_rows: int = 4000
-    """Soft rows to fit where there is little noise, over all classes; with much, half as many. Free."""
+    """Number of soft rows where there is little noise, over all classes; with much, half as many. Free."""
     steps: int = 800
     """Updates of the soft rows. Free."""
     learning_rate: float = 0.1
-    restraint: float = 0.0
-    """What a soft row's knowledge costs against errors in units of noise. 0: 0.2 with a label, for noise that
-    differs between classes misleads learners; 0.02 without. Free."""
+    restraint: float | str = AUTO
+    """Price of the information in soft rows, beside squared errors in units of noise: with more, columns
+    stay independent unless counts clearly say otherwise. "auto": 0.2 with a label, 0.02 without. Free."""
 
     def __post_init__(self) -> None:
         fraction(count_share=self.count_share)
-        not_negative(single_share=self.single_share)
-        fraction(count_share_and_single_share=self.count_share + self.single_share)
-        not_negative(grid=self.grid, restraint=self.restraint)
+        share = unless_auto(single_share=self.single_share)
+        if share is not None:
+            fraction(single_share=share)
+            fraction(count_share_and_single_share=self.count_share + share)
+        grid, restraint = unless_auto(grid=self.grid), unless_auto(restraint=self.restraint)
+        positive(**{} if grid is None else {"grid": grid})
+        not_negative(**{} if restraint is None else {"restraint": restraint})
         positive(soft_rows=self.soft_rows, steps=self.steps, learning_rate=self.learning_rate)
         if self.groups < 2:
             raise LimbeckError(f"Expected groups > 1, got {self.groups}.")
@@ -96,8 +107,8 @@ class Marginals(AbstractMeasureOnce):
         if schema.image:
             raise LimbeckError("marginals is a method for tables; choose another for images.")
         classes, columns = len(schema.classes), len(schema.inputs)
-        cells = sum(most_cells(c, self._grid(schema)) for c in schema.inputs)
-        groups = self._widest(schema, self._most_groups(schema))
+        cells = sum(most_cells(c, self._cells(schema)) for c in schema.inputs)
+        groups = self._all_groups(schema, self._groups_per_column(schema))
         singles = Sum(name=SINGLES, bound=math.sqrt(columns), size=cells, groups=classes)
         blocks = ((groups, groups),)
         pairs = OuterSum(name=PAIRS, bound=float(columns), blocks=blocks, groups=classes)
@@ -111,20 +122,20 @@ class Marginals(AbstractMeasureOnce):
 
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         counts = private.ask(COUNTS)
-        singles = private.ask(SINGLES, self.map_spec("single_cells", seed))
+        singles = private.ask(SINGLES, self.map_spec("single_columns", seed))
         noise = private.noise_of(PAIRS)
         groups = self._groups(private.schema, counts.values, singles.values, noise)
-        pairs = private.ask(PAIRS, self.map_spec("grouped_pairs", seed), {"groups": groups})
-        matrices = pairs.values.reshape(len(counts.values), *Pairs.shape_of(groups))
+        pairs = private.ask(PAIRS, self.map_spec("column_pairs", seed), {"groups": groups})
+        matrices = pairs.values.reshape(len(counts.values), *ColumnPairs.shape_of(groups))
         return {COUNTS: counts, SINGLES: singles, PAIRS: pairs._replace(values=matrices)}
 
-    def single_cells(self, schema: Schema, seed: int) -> Singles:
-        """The map of a row to its cell in every column."""
-        return Singles(schema, grid=self._grid(schema))
+    def single_columns(self, schema: Schema, seed: int) -> SingleColumns:
+        """The map of a row to indicators of its cell in every column."""
+        return SingleColumns(schema, grid=self._cells(schema))
 
-    def grouped_pairs(self, schema: Schema, seed: int, groups: list[np.ndarray]) -> Pairs:
-        """The map of a row to its groups of cells, times themselves."""
-        return Pairs(self.single_cells(schema, seed), groups)
+    def column_pairs(self, schema: Schema, seed: int, groups: list[np.ndarray]) -> ColumnPairs:
+        """The map of a row to indicators of its group in every column, times themselves."""
+        return ColumnPairs(self.single_columns(schema, seed), groups)
 
     def distill(
         self,
@@ -138,27 +149,26 @@ class Marginals(AbstractMeasureOnce):
         noise = {name: answer.noise for name, answer in measured.items()}
         weights, size = class_weights(counts)
         groups = self._groups(schema, counts, singles, noise[PAIRS])
-        marginals = _marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
+        marginals = _noisy_marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
         # As many soft rows as the measured pairs can tell apart.
-        told = FOR_EACH * size / _spread(noise[PAIRS])
-        restraint = self.restraint or (0.2 if schema.label else 0.02)
+        telling = SOFT_ROWS_PER_NOISE * size / _count_error(noise[PAIRS])
         soft = fit_soft_rows(
             marginals,
-            soft_rows=round(float(np.clip(told, (self.soft_rows + 1) // 2, self.soft_rows))),
+            soft_rows=round(float(np.clip(telling, (self.soft_rows + 1) // 2, self.soft_rows))),
             steps=self.steps,
             learning_rate=self.learning_rate,
             # Below the rows' own chance, noise is no measure of errors: counts are not truer than that.
-            restraint=restraint * max(1.0, told / WELL_TOLD),
+            restraint=self._restraint(schema) * max(1.0, telling / TELLING_SOFT_ROWS),
             seed=seed,
             progress=lambda done: progress("soft rows", done),
         )
-        numbered = _numbered(groups)
+        numbered, totals = _numbered(groups), marginals.best_singles()[0]
         source = SoftRows(
             soft=soft,
             groups=numbered,
-            within=_within(numbered, singles, marginals.best_singles()[0], _spread(noise[SINGLES])),
+            within=_chances_within(numbered, singles, totals, _count_error(noise[SINGLES])),
             class_weights=weights,
-            grid=self._grid(schema),
+            grid=self._cells(schema),
         )
         return Product(
             source=source, rows=schema.rows or max(1, round(size)), measurements=values_of(measured)
@@ -167,28 +177,37 @@ class Marginals(AbstractMeasureOnce):
     # ---- from the schema alone: what noise will leave of the counts -------------------------------
 
     def _single_share(self, schema: Schema) -> float:
-        if self.single_share:
-            return self.single_share
-        return 0.8 if _rows_per_class(schema) < CROWDED * len(schema.inputs) else 0.3
+        share = unless_auto(single_share=self.single_share)
+        if share is not None:
+            return share
+        crowded = _rows_per_class(schema) < CROWDED_ROWS * len(schema.inputs)
+        return CROWDED_SINGLE_SHARE if crowded else SINGLE_SHARE
 
-    def _grid(self, schema: Schema) -> int:
+    def _restraint(self, schema: Schema) -> float:
+        restraint = unless_auto(restraint=self.restraint)
+        if restraint is not None:
+            return restraint
+        return RESTRAINT if schema.label else UNLABELLED_RESTRAINT
+
+    def _cells(self, schema: Schema) -> int:
         """Cells of a number: so few that each holds more rows than the noise hides."""
-        if self.grid:
-            return self.grid
-        told = _rows_per_class(schema) / (TOLD_APART * math.sqrt(len(schema.inputs)))
-        return int(min(MOST, max(FEWEST, told)))
+        grid = unless_auto(grid=self.grid)
+        if grid is not None:
+            return int(grid)
+        wanted = _rows_per_class(schema) / (CELL_ROWS * math.sqrt(len(schema.inputs)))
+        return int(min(MOST_CELLS, max(FEWEST_CELLS, wanted)))
 
-    def _widest(self, schema: Schema, most: int) -> int:
-        """Groups of all columns together, at most."""
-        grid = self._grid(schema)
-        cells = Singles(schema, grid=grid).cells
-        return sum(min(most_cells(c.column, grid), most + c.missing) for c in cells)
+    def _all_groups(self, schema: Schema, per_column: int) -> int:
+        """Number of groups of all columns together, at most, with so many of each column."""
+        grid = self._cells(schema)
+        cells = SingleColumns(schema, grid=grid).cells
+        return sum(min(most_cells(c.column, grid), per_column + c.missing) for c in cells)
 
-    def _most_groups(self, schema: Schema) -> int:
+    def _groups_per_column(self, schema: Schema) -> int:
         """Groups of a column, at most: fewer in wide tables, so that the counts fit in memory."""
-        limit = math.sqrt(MOST_COUNTS / len(schema.classes))
+        limit = math.sqrt(MOST_PAIR_COUNTS / len(schema.classes))
         for most in range(self.groups, 1, -1):
-            if self._widest(schema, most) <= limit:
+            if self._all_groups(schema, most) <= limit:
                 return most
         raise LimbeckError(
             f"{len(schema.inputs)} columns and {len(schema.classes)} classes make too many pair "
@@ -196,18 +215,23 @@ class Marginals(AbstractMeasureOnce):
         )
 
     def _groups(
-        self,
-        schema: Schema,
-        counts: np.ndarray,
-        singles: np.ndarray,
-        noise: float,
+        self, schema: Schema, counts: np.ndarray, singles: np.ndarray, noise: float
     ) -> list[np.ndarray]:
-        """For each column the group of each cell: from noisy numbers, so the same ones ever after."""
-        most, classes = self._most_groups(schema), len(counts)
-        floor = FLOOR * noise * math.sqrt(classes / 2)
+        """For each column the group of each cell.
+
+        From noisy answers alone, so that measuring and distilling find the same groups.
+
+        Args:
+            schema: The settled schema.
+            counts: Noisy numbers of rows, (classes,).
+            singles: Noisy counts of all columns' cells, (classes, cells).
+            noise: Standard deviation of the noise that pair counts will have.
+        """
+        most, classes = self._groups_per_column(schema), len(counts)
+        floor = GROUP_ROWS * noise * math.sqrt(classes / 2)
         rows = class_weights(counts)[1]
         start, groups = 0, []
-        for cells in Singles(schema, grid=self._grid(schema)).cells:
+        for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
             pooled = to_simplex(singles[:, start : start + cells.count].sum(axis=0), rows)
             groups.append(group_cells(cells, pooled, most=most, floor=floor))
             start += cells.count
@@ -215,21 +239,22 @@ class Marginals(AbstractMeasureOnce):
 
 
 def _rows_per_class(schema: Schema) -> float:
-    """As declared; without a declaration as many as it takes."""
+    """Declared rows for each class; infinitely many where none are declared."""
     return math.inf if schema.rows is None else schema.rows / len(schema.classes)
 
 
-def _marginals(
+def _noisy_marginals(
     groups: list[np.ndarray],
     rows: np.ndarray,
     singles: np.ndarray,
     pairs: np.ndarray,
     noise: Mapping[str, float],
 ) -> NoisyMarginals:
-    """All counts by groups; each pair is measured twice, and single groups on the diagonal too."""
+    """All counts by groups: each pair is measured twice, and the diagonal of pairs counts single groups
+    once more, so means are taken, weighted by the inverse of their variances."""
     sizes = tuple(int(g.max()) + 1 for g in groups)
     into = np.eye(sum(sizes))[_numbered(groups)]  # (cells, groups)
-    fine, pair = _spread(noise[SINGLES]) ** 2, _spread(noise[PAIRS]) ** 2
+    fine, pair = _count_error(noise[SINGLES]) ** 2, _count_error(noise[PAIRS]) ** 2
     variance = fine * into.sum(axis=0)
     precision = 1 / variance + 1 / pair
     diagonal = np.einsum("cgg->cg", pairs)
@@ -243,12 +268,17 @@ def _marginals(
     )
 
 
-def _within(
-    groups: np.ndarray, singles: np.ndarray, totals: np.ndarray, noise: float
+def _chances_within(
+    groups: np.ndarray, singles: np.ndarray, totals: np.ndarray, error: float
 ) -> np.ndarray:
-    """Chances of cells within their group: a class's own counts, drawn to those of all classes.
+    """Probability of each cell within its group, (classes, cells): a class's own counts, drawn to those
+    of all classes, the more the less classes differ beyond the noise.
 
-    How far, the counts themselves say: where classes differ by no more than the noise, not at all.
+    Args:
+        groups: The group of each cell, numbered through all columns.
+        singles: Noisy counts of cells, (classes, cells).
+        totals: Counts of groups, (classes, groups).
+        error: Standard deviation of a noisy count.
     """
     chances = np.zeros_like(singles)
     for group in range(int(groups.max()) + 1):
@@ -257,8 +287,8 @@ def _within(
         common = to_simplex(own.sum(axis=0), max(float(own.sum()), 1.0))
         for label, total in enumerate(np.maximum(totals[:, group], 1e-6)):
             expected = total * common / common.sum()
-            differing = max(float(((own[label] - expected) ** 2).mean()) - noise**2, 0.0)
-            trust = differing / (differing + noise**2)
+            differing = max(float(((own[label] - expected) ** 2).mean()) - error**2, 0.0)
+            trust = differing / (differing + error**2)
             mixed = to_simplex(trust * own[label] + (1 - trust) * expected, total)
             chances[label, cells] = mixed / total
     return chances
@@ -270,6 +300,7 @@ def _numbered(groups: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([g + start for g, start in zip(groups, starts, strict=True)])
 
 
-def _spread(noise: float) -> float:
-    """Noise of a count; never nothing, for a row more or less is no difference to fit."""
+def _count_error(noise: float) -> float:
+    """Standard deviation that a count is taken to err by: its noise, and one row at least, for a row
+    more or less is no difference to fit."""
     return math.hypot(noise, 1.0)

@@ -1,4 +1,9 @@
-"""Soft rows fitted to noisy marginals: consistent, weighted by the noise, wary of fitting it."""
+"""Soft rows fitted to noisy marginals.
+
+A soft row gives probabilities of groups for every column; a mixture of soft rows has marginals. They are
+fitted by gradient descent so that these come near the noisy ones, in units of the noise, but at a
+price for every dependence between columns, so that noise is not taken for one.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +19,10 @@ from jaxtyping import Array, Float
 
 from ...nets import fit
 
-WORK = 1.25e8
+MOST_WORK = 1.25e8
 """Multiplications per update that a wide table may cost; it gets fewer soft rows beyond."""
-LEAST_ROWS = 50
+FEWEST_ROWS = 50
+"""Number of soft rows of a class, at least."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +31,12 @@ class NoisyMarginals:
 
     Args:
         sizes: Number of groups of each column.
-        rows: Noisy rows of each class, at least one.
-        single: (classes, groups).
-        single_variance: (groups,).
-        pair: (classes, groups, groups), symmetric; blocks of a column with itself are not used.
-        pair_variance: Of a count.
+        rows: Noisy number of rows of each class, at least one.
+        single: Counts of groups, (classes, groups).
+        single_variance: Variance of their noise, (groups,).
+        pair: Counts of pairs of groups, (classes, groups, groups), symmetric; blocks of a column with
+            itself are not used.
+        pair_variance: Variance of the noise of a pair's count.
     """
 
     sizes: tuple[int, ...]
@@ -46,14 +53,16 @@ class NoisyMarginals:
 
     @property
     def places(self) -> list[slice]:
+        """Where each column's groups stand among those of all columns."""
         ends = np.cumsum(self.sizes)
         return [slice(int(e) - s, int(e)) for e, s in zip(ends, self.sizes, strict=True)]
 
     def best_singles(self) -> tuple[np.ndarray, np.ndarray]:
-        """Single counts from all that tells of them, non-negative, summing to the class's rows; variance.
+        """Counts of groups (classes, groups) from single and pair counts together, and their variance.
 
-        Summed over another column, a pair's counts are the single ones again, with that column's
-        number of groups times the noise.
+        Summed over another column, a pair's counts are counts of single groups again, with variance
+        times that column's number of groups; all are averaged by their precision, then made
+        non-negative with the class's rows as their sum.
         """
         member = self.member.astype(np.float64)
         sums = self.pair @ member  # (classes, groups, columns)
@@ -68,7 +77,7 @@ class NoisyMarginals:
 
 
 class Soft(eqx.Module):
-    """Logits of soft rows; called, they are probabilities within each column."""
+    """Logits of soft rows; called with which column each group belongs to, their probabilities."""
 
     logits: Float[Array, "classes rows groups"]
 
@@ -92,11 +101,20 @@ def fit_soft_rows(
     Minimises chi-square, that is squared errors in units of the noise, plus `restraint` times the
     information (in nats, times rows) that a soft row holds about its columns: what the noise alone
     suggests is not worth that price, so columns stay independent unless counts say otherwise.
+
+    Args:
+        marginals: What to come near to.
+        soft_rows: Number of soft rows over all classes; wide tables get fewer.
+        steps: Number of updates.
+        learning_rate: Learning rate of the first update.
+        restraint: Price of information.
+        seed: Draws where soft rows begin.
+        progress: Called with the fraction done.
     """
     classes, groups = marginals.single.shape
     single, variance = marginals.best_singles()
-    each = int(min(soft_rows / classes, WORK / classes / groups**2))
-    each = max(LEAST_ROWS, each)
+    each = int(min(soft_rows / classes, MOST_WORK / classes / groups**2))
+    each = max(FEWEST_ROWS, each)
     rows = marginals.rows[:, None]
     start_key, fit_key = jax.random.split(jax.random.key(seed))
     # A cell that seems empty may hold what the noise can hide.

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
-import numpy as np
 
-from ...errors import LimbeckError, positive
-from ...features import Fourier, Heterogeneous
+from ...errors import LimbeckError, choice, positive
+from ...features import Fourier, Heterogeneous, default_length_scales
 from ...schema import Category, Schema
 from ..base import check_values_declared
-from ..kip.kernel import choice
 from .embedding import AbstractMeanEmbedding
 
 
@@ -101,18 +99,3 @@ class DPMERF(AbstractMeanEmbedding):
             weights += [self.number_weight] if number else []
             weights += [1.0] * (column.slots - number)
         return weights
-
-
-def default_length_scales(schema: Schema, embedding: str = "joint") -> tuple[float, ...]:
-    """Length scales from the declaration alone: a distance that two rows may well have."""
-    if schema.image:
-        # Two images far apart (for 28 x 28 about the paper's 10 to 11), and nearer ones.
-        wide = float(np.sqrt(schema.slots * 0.15))
-        return wide / 4, wide / 2, wide
-    categories = sum(isinstance(c, Category) for c in schema.inputs)
-    numbers = len(schema.inputs) - categories
-    if embedding == "heterogeneous":
-        categories = 0
-    # Two rows that differ in half their categories, and in numbers by a quarter of the range.
-    wide = float(np.sqrt(categories + numbers / 16)) or 1.0
-    return wide / 2, wide

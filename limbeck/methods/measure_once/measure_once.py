@@ -1,142 +1,78 @@
 """Measure once, distill freely: a few noisy sums, then a small set by any amount of free work.
 
-For features of finite size, kernel ridge regression on a small set is a linear predictor. So the
-predictor is learned privately once (a linear teacher), together with what makes pictures look like
-pictures (prototypes: means of clusters) and what fresh convolutional networks see in them (class
-means and moments of random networks' features). The set is then chosen to agree with all three.
+Three things are measured. A *teacher*: a linear predictor of the class on features of a row, learned by
+noisy gradient descent; kernel ridge regression on a small set is such a predictor, too, so a set can
+be made that gives the same one. *Prototypes*: mean rows of clusters within each class, from which the
+set begins. *Network moments*: class means and second moments of the rows' features in random
+convolutional networks, from which one can tell how well such networks would learn from the set. The
+set is then optimised to agree with all three, which sees no rows: `small_set.py`.
+
+This file holds what is asked and measured. What the answers say is read in `findings.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ...errors import LimbeckError, fraction, not_negative, positive
-from ...features import Fourier, RandomConvNets, Scattering, features_of
+from ...errors import LimbeckError, choice, fraction, not_negative, positive
+from ...features import Fourier, RandomConvNets, Scattering, default_length_scales, features_of
 from ...privacy import Asked, Head, Histogram, Measurement, OuterSum, Private, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, check_values_declared, values_of
-from ..mean_embedding.dp_merf import default_length_scales
-from ..mean_embedding.embedding import COUNTS, class_weights
+from ..mean_embedding.embedding import COUNTS
 from ..source import Distilled
-from .network_moments import (
-    NetworkResiduals,
-    Seen,
-    mean_features,
-    network_blocks,
-    network_bound,
-    read_networks,
+from .findings import (
+    CLASS_MEANS,
+    CLUSTERS,
+    MEAN,
+    NETWORKS,
+    PROTOTYPES,
+    TEACHER,
+    noisy_rows,
+    read_class_means,
+    read_findings,
+    read_mean,
+    read_prototypes,
 )
-from .optimise_set import (
-    Blur,
-    Targets,
-    Weights,
-    align,
-    known,
-    nearest_start,
-    probe,
-    random_pictures,
-    repeated,
-    sharpened,
-    spread,
-)
+from .network_moments import NetworkResiduals, network_blocks, network_bound, prototype_features
+from .optimise_set import ObjectiveWeights
 from .prototypes import (
     BINS,
-    Centred,
+    CLASS_RADIUS,
+    COARSE_RADIUS,
+    MEAN_RADIUS,
+    CentredRows,
     Clusters,
     ClusterSums,
-    Prototypes,
     PrototypeSums,
     cluster_bound,
-    low_basis,
+    coarse_basis,
     prototype_bound,
-    read_means,
-    read_prototypes,
+    row_radius,
     start_clusters,
-    update,
+    updated_clusters,
 )
+from .small_set import SmallSet, class_size_factor
 from .teacher import linear_features, soft_labels, train_teacher
 
-MEAN, CLASS_MEANS, CLUSTERS = "mean", "class means", "clusters"
-PROTOTYPES, NETWORKS, TEACHER = "prototypes", "random networks", "teacher"
-ROUNDS = 4
-"""Of k-means."""
-PARTS = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, NETWORKS: 0.47}
-"""How the measurements of pictures divide what the counts and the teacher leave."""
+KMEANS_ROUNDS = 4
+"""Rounds of k-means that find the clusters."""
+SHARES = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, NETWORKS: 0.47}
+"""Proportions in which these measurements divide what counts and teacher leave of the budget."""
 COUNT_SHARE = 0.01
-# Radii to which rows are clipped, in parts of sqrt(slots): from what pictures of any kind are like.
-MEAN_RADIUS, CLASS_RADIUS, LOW_RADIUS, ROW_RADIUS = 0.6, 0.3, 0.2, 0.22
-FEW = 4
-"""Rows per class with which class means and soft labels count half; with fewer, far less."""
-PROBES = 1000
-"""Deformed prototypes, or random pictures, at which set and teacher are to agree."""
-ENOUGH = 8
-"""Rows per class, if there are not more prototypes, that follow what the networks saw. Where twice as many
-are wanted they would follow its noise as well: the others are deformed copies."""
-COPY_STEPS = 30
-"""Updates of a set with copies, at half the rate: it only follows the teacher."""
-TRUST = 0.7
-"""Share of the prototypes, by size, whose class the teacher must know for its doubts to be taught as soft labels."""
-FARTHER = 2.5
-"""From noise there is so much farther to go than from prototypes."""
-TOLERANCE = 0.08
-"""Noise in a value of a prototype that is put up with, in parts of the range; decides how many."""
+"""Share of the budget for the class counts."""
+PROTOTYPE_NOISE = 0.08
+"""Standard deviation of the noise in a prototype's value that is put up with, in units of the value's
+range; decides how many prototypes are measured."""
 GOALS = ("any", "ridge")
-
-
-def plenty(per_class: int) -> float:
-    """How much the random networks' class means count, and how soft labels are, as a part of what they
-    are with many rows.
-
-    A single row cannot be a class's mean; while it tries, it does not teach what it could. Nor should
-    it teach other classes.
-
-    >>> [round(plenty(rows), 2) for rows in (1, 2, 4, 10, 50)]
-    [0.05, 0.17, 0.5, 0.71, 0.93]
-    """
-    return per_class / (per_class + FEW) * min(1.0, per_class / FEW)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Findings:
-    """What the noisy answers say, read once."""
-
-    features: Any
-    """That the teacher sees rows by."""
-    teacher: np.ndarray
-    """Its weights (features, classes)."""
-    prototypes: Prototypes | None = None
-    networks: RandomConvNets | None = None
-    seen: Seen | None = None
-    """What the networks saw in the rows."""
-
-    def targets(self) -> Targets:
-        """What a set is to agree with."""
-        teacher = jnp.asarray(self.teacher)
-        return Targets(self.features, teacher, networks=self.networks, seen=self.seen)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Start:
-    """Where a set begins, and how it moves from there."""
-
-    rows: np.ndarray
-    """(classes, rows of each, slots)."""
-    probes: np.ndarray
-    """Rows at which set and teacher are to agree."""
-    steps: int
-    learning_rate: float
-    smoothness: float
-    trusted: bool
-    """Whether the teacher knows the classes well enough for soft labels."""
+"""Kinds of learner that a set may be made for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,39 +108,44 @@ class MeasureOnce(AbstractMeasureOnce):
     )
 
     per_class: int = 10
-    """Rows per class in the distilled set: free."""
+    """Rows per class in the distilled set. Free."""
     goal: str = "any"
-    """"any" learner, or "ridge": the whole budget on the teacher, for kernel ridge regression only."""
+    """Learner that the set is for: "any", or "ridge" (kernel ridge regression only): then the whole
+    budget goes to the teacher."""
     teacher_share: float = 0.45
     """Share of the budget for the teacher; prototypes and networks divide the rest."""
     clusters: int = 50
-    """Most prototypes per class; as many are measured as the noise allows."""
+    """Number of prototypes per class, at most; as many are measured as can be told from noise."""
     networks: int = 4
-    """Random networks, for images."""
+    """Number of random networks whose features are measured, for images."""
     network_width: int = 32
-    """Filters in each of their layers."""
+    """Number of filters in each layer of the random networks."""
     features: int = 2000
-    """Random Fourier features, for tables."""
+    """Number of random Fourier features that the teacher sees a table's row by; images have
+    scattering features."""
     teacher_steps: int = 100
     """Noisy gradient steps of the teacher."""
     teacher_rate: float = 100.0
     """Learning rate of the teacher where there is little noise; with more noise it is lower."""
     steps: int = 150
-    """Updates of the distilled set, more of them for few rows from noise: free."""
+    """Updates of the distilled set; a few rows that start from noise get more. Free."""
     learning_rate: float = 0.02
+    """Learning rate of the first update, larger for rows that start from noise. Free."""
     align_weight: float = 2.0
-    """Weight of agreement with the teacher."""
+    """Weight of agreement with the teacher. Free."""
     match_weight: float = 56.0
-    """Weight of agreement with the random networks' class means, for many rows per class."""
+    """Weight of agreement with the class means in random networks; less for few rows per class. Free."""
     error_weight: float = 10.0
-    """Weight of what regression on random networks' features gets wrong."""
+    """Weight of the errors that regression on the set's features in random networks makes on the
+    measured rows. Free."""
     proximity: float = 0.003
-    """Weight of staying near the prototypes."""
+    """Weight of staying near where the rows begin. Free."""
     smoothness: float = 0.5
-    """Pixels over which a change of an image is blurred; 0: none."""
+    """Pixels over which changes of an image are blurred; 0: not at all. Free."""
     softness: float = 0.25
-    """Part of a soft label that goes to the other classes, as the teacher says, for many images per class;
-    0: hard labels only, as for tables, for goal "ridge" and where the teacher knows little."""
+    """Probability that an image's soft label gives to other classes, on average, as the teacher divides
+    it; less for few images per class. 0: hard labels only, which is also what tables get, goal "ridge",
+    and a teacher that knows little. Free."""
 
     def __post_init__(self) -> None:
         fraction(teacher_share=self.teacher_share)
@@ -216,8 +157,7 @@ class MeasureOnce(AbstractMeasureOnce):
         not_negative(error_weight=self.error_weight, proximity=self.proximity)
         not_negative(smoothness=self.smoothness)
         not_negative(softness=self.softness)
-        if self.goal not in GOALS:
-            raise LimbeckError(f"Expected a goal of {' or '.join(GOALS)}, got '{self.goal}'.")
+        choice(goal=(self.goal, GOALS))
 
     def questions(self, schema: Schema) -> list[Asked]:
         classes = len(schema.classes)
@@ -231,8 +171,7 @@ class MeasureOnce(AbstractMeasureOnce):
                 "more would leave nothing to learn from a label."
             )
         check_values_declared(self.name, schema)
-        parts, left = self._parts(schema), 1 - COUNT_SHARE - self._teacher_share(schema)
-        shares = {name: left * part / sum(parts.values()) for name, part in parts.items()}
+        shares = self._shares(schema)
         teacher = Head(
             name=TEACHER,
             size=self.teacher_map(schema, 0).size,
@@ -241,30 +180,31 @@ class MeasureOnce(AbstractMeasureOnce):
         )
         return [
             Asked(question=Histogram.of_classes(COUNTS, schema), share=COUNT_SHARE),
-            *(self._asked_prototypes(schema, shares) if parts else ()),
-            *(self._asked_networks(schema, shares) if NETWORKS in parts else ()),
-            Asked(question=teacher, share=self._teacher_share(schema)),
+            *(self._asked_prototypes(schema, shares) if PROTOTYPES in shares else ()),
+            *(self._asked_networks(schema, shares) if NETWORKS in shares else ()),
+            Asked(question=teacher, share=shares[TEACHER]),
         ]
 
     def _asked_prototypes(self, schema: Schema, shares: Mapping[str, float]) -> list[Asked]:
         classes, slots = len(schema.classes), schema.slots
-        root, groups = float(np.sqrt(slots)), classes * self.clusters
-        low = low_basis(schema).shape[1]
-        mean = Sum(name=MEAN, bound=MEAN_RADIUS * root, size=slots, groups=1, by="all")
-        means = Sum(name=CLASS_MEANS, bound=CLASS_RADIUS * root, size=slots, groups=classes)
+        groups, coarse = classes * self.clusters, coarse_basis(schema).shape[1]
+        radius = row_radius(schema, MEAN_RADIUS)
+        mean = Sum(name=MEAN, bound=radius, size=slots, groups=1, by="all")
+        radius = row_radius(schema, CLASS_RADIUS)
+        means = Sum(name=CLASS_MEANS, bound=radius, size=slots, groups=classes)
         rounds = [
             Sum(
                 name=f"{CLUSTERS}/{number}",
-                bound=cluster_bound(LOW_RADIUS * root),
-                size=low + 1,
+                bound=cluster_bound(row_radius(schema, COARSE_RADIUS)),
+                size=coarse + 1,
                 groups=groups,
                 by="map",
             )
-            for number in range(ROUNDS)
+            for number in range(KMEANS_ROUNDS)
         ]
         prototypes = Sum(
             name=PROTOTYPES,
-            bound=prototype_bound(ROW_RADIUS * root),
+            bound=prototype_bound(row_radius(schema)),
             size=slots + 1 + BINS,
             groups=groups,
             by="map",
@@ -272,7 +212,7 @@ class MeasureOnce(AbstractMeasureOnce):
         return [
             Asked(question=mean, share=shares[MEAN]),
             Asked(question=means, share=shares[CLASS_MEANS]),
-            *(Asked(question=one, share=shares[CLUSTERS] / ROUNDS) for one in rounds),
+            *(Asked(question=one, share=shares[CLUSTERS] / KMEANS_ROUNDS) for one in rounds),
             Asked(question=prototypes, share=shares[PROTOTYPES]),
         ]
 
@@ -288,79 +228,90 @@ class MeasureOnce(AbstractMeasureOnce):
 
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         schema = private.schema
-        found = {COUNTS: private.ask(COUNTS)}
-        if self._parts(schema):
-            self._measure_prototypes(private, found, seed)
-        if NETWORKS in self._parts(schema):
-            base = mean_features(self._networks(schema, seed), self._prototypes(schema, found))
-            spec = self.map_spec("network_map", seed)
-            answer = private.ask(NETWORKS, spec, {"at_prototypes": base})
-            found[NETWORKS] = answer._replace(values=answer.values.astype(np.float32))
+        measured = {COUNTS: private.ask(COUNTS)}
+        shares = self._shares(schema)
+        if PROTOTYPES in shares:
+            self._measure_prototypes(private, measured, seed)
+        if NETWORKS in shares:
+            prototypes = read_prototypes(schema, measured)
+            state = {"at_prototypes": prototype_features(self._networks(schema, seed), prototypes)}
+            answer = private.ask(NETWORKS, self.map_spec("network_map", seed), state)
+            measured[NETWORKS] = answer._replace(values=answer.values.astype(np.float32))
+        noise = private.noise_of(TEACHER)
         with private.steps(TEACHER, self.map_spec("teacher_map", seed)) as gradient:
             weights = train_teacher(
                 lambda weights: gradient({"weights": weights})[0].values,
                 size=self.teacher_map(schema, seed).size,
                 classes=len(schema.classes),
-                rows=class_weights(found[COUNTS].values)[1],
-                noise=private.noise_of(TEACHER),
+                rows=noisy_rows(measured),
+                noise=noise,
                 steps=self.teacher_steps,
                 learning_rate=self.teacher_rate,
             ).astype(np.float32)
-        found[TEACHER] = Measurement(weights, private.noise_of(TEACHER), "discrete gaussian")
-        return found
+        measured[TEACHER] = Measurement(weights, noise, "discrete gaussian")
+        return measured
 
     def _measure_prototypes(
-        self, private: Private, found: dict[str, Measurement], seed: int
+        self, private: Private, measured: dict[str, Measurement], seed: int
     ) -> None:
+        """Ask for the mean, the class means, rounds of k-means and the prototypes, each question
+        depending on the answers before it; the answers are added to `measured`."""
         schema = private.schema
-        found[MEAN] = private.ask(MEAN, self.map_spec("mean_map", seed))
-        centre = self._centre(schema, found)
-        found[CLASS_MEANS] = private.ask(
+        measured[MEAN] = private.ask(MEAN, self.map_spec("mean_map", seed))
+        centre = read_mean(schema, measured)
+        measured[CLASS_MEANS] = private.ask(
             CLASS_MEANS, self.map_spec("class_map", seed), {"centre": centre}
         )
-        means = self._class_means(schema, found)
+        means = read_class_means(schema, measured)
         # As many clusters as can be told from noise; noise and counts are public by now.
-        size = class_weights(found[COUNTS].values)[1] / len(means)
-        affordable = size * TOLERANCE / max(private.noise_of(PROTOTYPES), 1e-9)
+        size = noisy_rows(measured) / len(means)
+        affordable = size * PROTOTYPE_NOISE / max(private.noise_of(PROTOTYPES), 1e-9)
         clusters = start_clusters(schema, means, int(np.clip(affordable, 1, self.clusters)), seed)
-        radius = LOW_RADIUS * float(np.sqrt(schema.slots))
-        for number in range(ROUNDS):
+        radius = row_radius(schema, COARSE_RADIUS)
+        for number in range(KMEANS_ROUNDS):
             name = f"{CLUSTERS}/{number}"
             spec = self.map_spec("cluster_map", seed)
-            found[name] = private.ask(name, spec, {"clusters": vars(clusters)})
-            last, answer = number == ROUNDS - 1, found[name]
-            clusters = update(
+            answer = measured[name] = private.ask(name, spec, {"clusters": vars(clusters)})
+            last = number == KMEANS_ROUNDS - 1
+            clusters = updated_clusters(
                 clusters, answer.values, radius, answer.noise, last=last, seed=seed + number
             )
-        found[PROTOTYPES] = private.ask(
+        measured[PROTOTYPES] = private.ask(
             PROTOTYPES, self.map_spec("prototype_map", seed), {"clusters": vars(clusters)}
         )
 
-    # ---- the maps that are measured -------------------------------------------------------------
+    # ---- the maps that are measured: what a row adds to a sum ------------------------------------
 
-    def mean_map(self, schema: Schema, seed: int) -> Centred:
+    def mean_map(self, schema: Schema, seed: int) -> CentredRows:
         """Rows less a grey one."""
         grey = jnp.full(schema.slots, 0.5)
-        return Centred(grey, MEAN_RADIUS * float(np.sqrt(schema.slots)))
+        return CentredRows(grey, row_radius(schema, MEAN_RADIUS))
 
-    def class_map(self, schema: Schema, seed: int, centre: np.ndarray) -> Centred:
-        """Rows less the mean of all."""
-        radius = CLASS_RADIUS * float(np.sqrt(schema.slots))
-        return Centred(jnp.asarray(centre, jnp.float32), radius)
+    def class_map(self, schema: Schema, seed: int, centre: np.ndarray) -> CentredRows:
+        """Rows less the noisy mean of all."""
+        radius = row_radius(schema, CLASS_RADIUS)
+        return CentredRows(jnp.asarray(centre, jnp.float32), radius)
 
     def cluster_map(self, schema: Schema, seed: int, clusters: Mapping[str, Array]) -> ClusterSums:
         """Coarse parts of rows, by their nearest centroid."""
-        return ClusterSums(Clusters(**clusters), LOW_RADIUS * float(np.sqrt(schema.slots)))
+        return ClusterSums(Clusters(**clusters), row_radius(schema, COARSE_RADIUS))
 
     def prototype_map(
         self, schema: Schema, seed: int, clusters: Mapping[str, Array]
     ) -> PrototypeSums:
         """Rows less their class's mean, by their nearest centroid."""
-        return PrototypeSums(Clusters(**clusters), ROW_RADIUS * float(np.sqrt(schema.slots)))
+        return PrototypeSums(Clusters(**clusters), row_radius(schema))
 
     def network_map(self, schema: Schema, seed: int, at_prototypes: Array) -> NetworkResiduals:
-        """What random networks see in rows, beyond what they see in prototypes."""
+        """Features of rows in random networks, less those of their class's prototypes."""
         return NetworkResiduals(self._networks(schema, seed), at_prototypes)
+
+    def teacher_map(self, schema: Schema, seed: int) -> Scattering | Fourier:
+        """Features of rows for the teacher, of norm 1."""
+        scales = default_length_scales(schema)
+        return linear_features(schema, size=self.features, length_scales=scales, seed=seed)
+
+    # ---- the free part --------------------------------------------------------------------------
 
     def distill(
         self,
@@ -370,137 +321,41 @@ class MeasureOnce(AbstractMeasureOnce):
         seed: int,
         progress: Progress,
     ) -> Product:
-        rng, findings = np.random.default_rng(seed), self._findings(schema, measured, seed)
-        start = (
-            self._start_at_prototypes(schema, findings, rng)
-            if findings.prototypes
-            else self._start_at_noise(schema, rng)
-        )
-        made = self._optimised(schema, findings, start, rng, seed, progress)
+        rng, networks = np.random.default_rng(seed), None
+        if NETWORKS in measured:
+            networks = self._networks(schema, seed)
+        features = self.teacher_map(schema, seed)
+        findings = read_findings(schema, measured, features=features, networks=networks)
+        small = self._small_set()
+        start = small.start(schema, findings, rng)
+        rows = small.optimised(schema, findings, start, rng, seed=seed, progress=progress)
         labels = np.repeat(np.arange(len(schema.classes)), self.per_class)
-        slots = made.reshape(len(labels), -1).astype(np.float32)
+        slots = rows.reshape(len(labels), -1).astype(np.float32)
         soft = None
-        if self.softness and start.trusted:
-            said = features_of(findings.features, slots) @ findings.teacher
-            soft = soft_labels(said, labels, self.softness * plenty(self.per_class))
+        if self.softness and start.teacher_trusted:
+            logits = features_of(features, slots) @ findings.teacher
+            soft = soft_labels(logits, labels, self.softness * class_size_factor(self.per_class))
         return Product(
             source=Distilled(slots=slots, labels=labels, soft=soft),
             rows=len(labels),
             measurements=values_of(measured),
         )
 
-    def _start_at_prototypes(
-        self, schema: Schema, findings: Findings, rng: np.random.Generator
-    ) -> Start:
-        """Prototypes as they are or sharpened, whichever networks find nearer to the rows."""
-        assert findings.prototypes
-        plain, each = findings.prototypes, self.per_class
-        enough = max(ENOUGH, plain.rows.shape[1])
-        if findings.networks and each >= 2 * enough:
-            each = enough
-        sharp = sharpened(plain)
-        starts = [spread(schema, p, each, rng) for p in (plain, sharp)]
-        return Start(
-            rows=nearest_start(starts, findings.targets()),
-            probes=probe(schema, sharp, PROBES, rng),
+    def _small_set(self) -> SmallSet:
+        return SmallSet(
+            per_class=self.per_class,
             steps=self.steps,
             learning_rate=self.learning_rate,
             smoothness=self.smoothness,
-            trusted=findings.networks is not None and known(sharp, findings.targets()) >= TRUST,
+            weights=ObjectiveWeights(
+                teacher=self.align_weight,
+                class_means=self.match_weight,
+                errors=self.error_weight,
+                nearness=self.proximity,
+            ),
         )
 
-    def _start_at_noise(self, schema: Schema, rng: np.random.Generator) -> Start:
-        shape = (len(schema.classes), self.per_class, schema.slots)
-        rows = np.clip(0.5 + 0.25 * rng.standard_normal(shape), 0, 1)
-        # Few rows have much to say each: they go there in more and smaller steps.
-        slower = max(1, FEW // self.per_class)
-        return Start(
-            rows=rows,
-            probes=random_pictures(schema, PROBES, rng) if schema.image else np.zeros((0, 0)),
-            steps=self.steps * slower,
-            learning_rate=self.learning_rate * max(1.0, FARTHER / slower),
-            smoothness=0.0,
-            trusted=False,
-        )
-
-    def _optimised(
-        self,
-        schema: Schema,
-        findings: Findings,
-        start: Start,
-        rng: np.random.Generator,
-        seed: int,
-        progress: Progress,
-    ) -> np.ndarray:
-        """Rows (classes, per_class, slots) that agree with the findings: all of them, or a few that are
-        then copied."""
-        targets, each = findings.targets(), start.rows.shape[1]
-        if len(start.probes):
-            seen = eqx.filter_jit(targets.features)(jnp.asarray(start.probes, jnp.float32))
-            targets = replace(targets, probes=seen)
-        weights = Weights(
-            teacher=self.align_weight,
-            means=self.match_weight * plenty(each),
-            errors=self.error_weight,
-            nearness=self.proximity,
-        )
-        move = partial(align, weights=weights, blur=Blur(schema, start.smoothness), seed=seed)
-        made = move(
-            start.rows,
-            targets,
-            steps=start.steps,
-            learning_rate=start.learning_rate,
-            progress=lambda done: progress("distilling", done),
-        )
-        if each == self.per_class:
-            return made
-        return move(
-            repeated(schema, made, self.per_class, rng),
-            replace(targets, networks=None, seen=None),
-            steps=min(COPY_STEPS, start.steps),
-            learning_rate=start.learning_rate / 2,
-            progress=lambda done: progress("copying", done),
-        )
-
-    # ---- what the noisy answers say -----------------------------------------------------------
-
-    def _findings(self, schema: Schema, measured: Mapping[str, Measurement], seed: int) -> Findings:
-        """All that a set is made from, each noisy sum read once."""
-        findings = Findings(
-            features=self.teacher_map(schema, seed), teacher=measured[TEACHER].values
-        )
-        if PROTOTYPES not in measured:
-            return findings
-        findings = replace(findings, prototypes=self._prototypes(schema, measured))
-        if NETWORKS not in measured:
-            return findings
-        networks, sums = self._networks(schema, seed), measured[NETWORKS]
-        assert findings.prototypes
-        base = np.asarray(mean_features(networks, findings.prototypes))
-        counts = measured[COUNTS].values
-        seen = read_networks(networks, base, sums.values, counts, sums.noise)
-        return replace(findings, networks=networks, seen=seen)
-
-    def _centre(self, schema: Schema, found: Mapping[str, Measurement]) -> np.ndarray:
-        total = np.asarray([class_weights(found[COUNTS].values)[1]])
-        grey, sums = np.full(schema.slots, 0.5), found[MEAN]
-        return np.asarray(read_means(schema, grey, sums.values, total, sums.noise)[0])
-
-    def _class_means(self, schema: Schema, found: Mapping[str, Measurement]) -> np.ndarray:
-        centre, sums = self._centre(schema, found), found[CLASS_MEANS]
-        return read_means(schema, centre, sums.values, found[COUNTS].values, sums.noise)
-
-    def _prototypes(self, schema: Schema, found: Mapping[str, Measurement]) -> Prototypes:
-        means, sums = self._class_means(schema, found), found[PROTOTYPES]
-        radius = ROW_RADIUS * float(np.sqrt(schema.slots))
-        return read_prototypes(schema, means, sums.values, radius, sums.noise)
-
-    # ---- what is measured, from the schema alone -------------------------------------------------
-
-    def teacher_map(self, schema: Schema, seed: int) -> Scattering | Fourier:
-        """Features of the teacher, of norm 1."""
-        scales = default_length_scales(schema)
-        return linear_features(schema, size=self.features, length_scales=scales, seed=seed)
+    # ---- from the schema alone ------------------------------------------------------------------
 
     def _networks(self, schema: Schema, seed: int) -> RandomConvNets:
         assert schema.image
@@ -511,11 +366,11 @@ class MeasureOnce(AbstractMeasureOnce):
             key=jax.random.fold_in(jax.random.key(seed), 2),
         )
 
-    def _parts(self, schema: Schema) -> dict[str, float]:
-        """Which measurements besides counts and teacher are made, and in which proportions."""
+    def _shares(self, schema: Schema) -> dict[str, float]:
+        """Shares of the budget of all measurements that are made, but for the counts."""
         if self.goal == "ridge":
-            return {}
-        return {name: part for name, part in PARTS.items() if schema.image or name != NETWORKS}
-
-    def _teacher_share(self, schema: Schema) -> float:
-        return self.teacher_share if self._parts(schema) else 1 - COUNT_SHARE
+            return {TEACHER: 1 - COUNT_SHARE}
+        parts = {name: part for name, part in SHARES.items() if schema.image or name != NETWORKS}
+        left, total = 1 - COUNT_SHARE - self.teacher_share, sum(parts.values())
+        shares = {name: left * part / total for name, part in parts.items()}
+        return shares | {TEACHER: self.teacher_share}

@@ -1,7 +1,8 @@
-"""What fresh convolutional networks see in the rows, measured once: means of each class and moments.
+"""Features of random convolutional networks, measured once: class means and second moments.
 
-With both, the error that ridge regression on any small set makes on all the rows, with a network's
-features, is known without the rows: it is a quadratic function of the regression's weights.
+With both, the squared error that a linear predictor on a network's features makes on all the rows is
+known without the rows: it is a quadratic function of the predictor's weights. So one can tell how
+well regression on a small set would do on the real rows.
 """
 
 from __future__ import annotations
@@ -13,21 +14,26 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from ...features import RandomConvNets, split_blocks
 from .prototypes import Prototypes
 
-RADIUS = 0.5
-"""Norm of a row's residual features that is expected."""
+EXPECTED_NORM = 0.5
+"""Norm that a row's features are expected to have, less those of its class's prototypes."""
 
 
 class NetworkResiduals(eqx.Module):
-    """Features of random networks less the class's at its prototypes: multiplied by themselves,
-    network by network, and by the class. As one contribution, both parts weighing the same."""
+    """What is measured of a row: its features in random networks, less those of its class's prototypes.
+
+    The residual of each network is multiplied by itself, for second moments, and that of all networks
+    by the indicator of the row's class, for class means. Both parts are clipped as one contribution,
+    in which either is expected to weigh the same.
+    """
 
     networks: RandomConvNets
     at_prototypes: Float[Array, "classes size"]
+    """Mean features of each class's prototypes."""
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
@@ -49,52 +55,60 @@ class NetworkResiduals(eqx.Module):
 
 
 def network_blocks(networks: RandomConvNets, classes: int) -> tuple[tuple[int, int], ...]:
+    """Shapes of the matrices that are measured: a network's moments each, then all class means."""
     part = networks.size // networks.networks
     return (*[(part, part)] * networks.networks, (networks.size, classes))
 
 
 def class_weight(networks: RandomConvNets) -> float:
-    """Of a class's sums beside the moments, with which a residual of the expected norm, spread evenly
+    """Weight of class sums beside moments, with which a residual of the expected norm, spread evenly
     over the networks, adds as much to the one as to the other."""
-    return RADIUS / math.sqrt(networks.networks)
+    return EXPECTED_NORM / math.sqrt(networks.networks)
 
 
 def network_bound(networks: RandomConvNets) -> float:
-    return math.sqrt(2) * RADIUS * class_weight(networks)
+    """Norm to which a row's contribution is clipped: that of a residual of the expected norm."""
+    return math.sqrt(2) * EXPECTED_NORM * class_weight(networks)
 
 
-def mean_features(networks: RandomConvNets, prototypes: Prototypes) -> Array:
-    """Mean features (classes, size) of the networks at the prototypes, weighted by their sizes."""
-    rows, sizes, _ = prototypes
+def prototype_features(networks: RandomConvNets, prototypes: Prototypes) -> Array:
+    """Mean features (classes, size) of each class's prototypes, weighted by the sizes of clusters."""
+    rows, sizes = prototypes.rows, prototypes.sizes
     phi = eqx.filter_jit(networks)(jnp.asarray(rows.reshape(-1, rows.shape[2]), jnp.float32))
     weights = jnp.asarray(sizes / sizes.sum(axis=1, keepdims=True), jnp.float32)
     return jnp.einsum("ck,ckf->cf", weights, phi.reshape(*sizes.shape, -1))
 
 
-class Seen(NamedTuple):
-    """What the noisy sums say about the features of the rows, each network's of norm 1."""
+class NetworkMoments(NamedTuple):
+    """What the noisy sums say about the rows' features, those of each network scaled to norm 1."""
 
-    means: Float[Array, "networks classes part"]
-    """Of the classes."""
-    moments: Float[Array, "networks part part"]
+    class_means: Float[Array, "networks classes part"]
+    """Mean features of each class."""
+    second_moments: Float[Array, "networks part part"]
     """Mean products of two features over all rows."""
-    shares: Float[Array, " classes"]
-    """Of the classes among the rows."""
+    class_shares: Float[Array, " classes"]
+    """Share of each class among the rows."""
+
+    def of_networks(self, chosen: Int[Array, " some"]) -> NetworkMoments:
+        """Those of some networks."""
+        return NetworkMoments(
+            self.class_means[chosen], self.second_moments[chosen], self.class_shares
+        )
 
 
-def read_networks(
+def denoised_moments(
     networks: RandomConvNets,
     at_prototypes: np.ndarray,
     sums: np.ndarray,
     counts: np.ndarray,
     noise: float,
-) -> Seen:
+) -> NetworkMoments:
     """Means and moments from the noisy sums of `NetworkResiduals`.
 
     Args:
-        networks: That were measured.
-        at_prototypes: What was taken from the features, (classes, size).
-        sums: As measured, of any shape.
+        networks: The networks that were measured.
+        at_prototypes: Mean features of each class's prototypes, (classes, size), as subtracted.
+        sums: The noisy sums, of any shape.
         counts: Noisy numbers of rows, (classes,).
         noise: Standard deviation of each sum's noise.
     """
@@ -110,12 +124,12 @@ def read_networks(
     within = np.stack([positive_part(unit * part, unit * noise) for part in products])
     # E[f f'] of f = base + residual, from what is known about the residuals.
     crossed = np.einsum("c,ncp,ncq->npq", shares, base, base / 2 + shift)
-    found = (base + shift, within + crossed + crossed.swapaxes(1, 2), shares)
-    return Seen(*(jnp.asarray(part, jnp.float32) for part in found))
+    parts = (base + shift, within + crossed + crossed.swapaxes(1, 2), shares)
+    return NetworkMoments(*(jnp.asarray(part, jnp.float32) for part in parts))
 
 
 def positive_part(matrix: np.ndarray, noise: float) -> np.ndarray:
-    """The likely matrix of moments behind one that carries white noise.
+    """The likely matrix of second moments behind one that carries white noise.
 
     Noise alone has eigenvalues up to a known edge: those beyond it are shrunk by as much as noise
     has raised and turned them, the others become one, so that the trace is kept.
@@ -130,11 +144,11 @@ def positive_part(matrix: np.ndarray, noise: float) -> np.ndarray:
 
 def ridge_errors(
     weights: Float[Array, "part classes"],
-    means: Float[Array, "classes part"],
-    moments: Float[Array, "part part"],
-    shares: Float[Array, " classes"],
+    class_means: Float[Array, "classes part"],
+    second_moments: Float[Array, "part part"],
+    class_shares: Float[Array, " classes"],
 ) -> Float[Array, ""]:
     """Mean squared error over all rows of a linear predictor of centred labels, up to a constant."""
-    classes = len(means)
-    wanted = means.T * shares @ (jnp.eye(classes) - 1 / classes)
-    return (weights * (moments @ weights - 2 * wanted)).sum()
+    classes = len(class_means)
+    products = class_means.T * class_shares @ (jnp.eye(classes) - 1 / classes)
+    return (weights * (second_moments @ weights - 2 * products)).sum()
