@@ -107,8 +107,8 @@ def reference():
 
 def ours(source):
     def step(free):
-        norms, weighted_sum = source.prepare(free, rows, labels)
-        return weighted_sum(np.minimum(1, clip / norms))
+        made = source.prepare(free, rows, labels)
+        return made.weighted_sum(np.minimum(1, clip / made.norms))
     return step
 
 def ghost():
@@ -128,7 +128,7 @@ steps = [globals()[name]() for name in way.split("+")]
 if way in ("ghost", "reference"):  # libraries and compiler are warm before memory is counted
     small = gaussian_support(np.eye(10), 8, key=jax.random.key(1))
     warm = TangentGradients(kernel=kernel, support=small, ridge=1e-6, class_weights=np.ones(10))
-    warm.prepare(small.pick(small.start), rows[:9, :8], labels[:9])[1](np.ones(9))
+    warm.prepare(small.pick(small.start), rows[:9, :8], labels[:9]).weighted_sum(np.ones(9))
 before = peak()
 totals = [np.asarray(step(free)) for step in steps]
 spent = [[] for _ in steps]
@@ -290,10 +290,10 @@ def why_cell(start: str, noise: bool, per_class: int = 1) -> dict[str, Any]:
     multiplier = 1.32 * noise  # of the release at epsilon 1, to two decimals
     for _ in range(round(method.epochs / rate)):
         at = rng.permutation(60_000)[: method.batch]
-        found, total = source.prepare(np.asarray(free), held.cells[at] / 255.0, held.labels[at])
-        norms.append(np.median(found))
+        made = source.prepare(np.asarray(free), held.cells[at] / 255.0, held.labels[at])
+        norms.append(np.median(made.norms))
         drawn = rng.standard_normal(support.size) * multiplier * method.clip
-        gradient = total(np.minimum(1, method.clip / found)) + drawn
+        gradient = made.weighted_sum(np.minimum(1, method.clip / made.norms)) + drawn
         change, state = update(jnp.asarray(gradient / method.batch, jnp.float32), state)
         free = free + change
     with jax.enable_x64(True):

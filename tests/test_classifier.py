@@ -55,4 +55,4 @@ def test_without_data_the_rows_do_not_matter(tmp_path: Path) -> None:
 def test_it_needs_a_label() -> None:
     bare = lk.Schema(dataset="d", rows=9, columns=(lk.Numeric(name="age", min=0.0, max=1.0),))
     with pytest.raises(lk.LimbeckError, match="at least two classes"):
-        PrivateClassifier().requests(bare)
+        PrivateClassifier().questions(bare)

@@ -12,7 +12,7 @@ from helpers import TINY
 
 import limbeck as lk
 from limbeck.cli.main import main as cli
-from limbeck.run import demo as _demo
+from limbeck import demo as _demo
 
 
 def _limbeck(

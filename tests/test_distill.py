@@ -15,8 +15,9 @@ import pytest
 from helpers import TINY, table_rows, table_schema
 
 import limbeck as lk
+from limbeck.ledger import Job
 from limbeck.methods.mean_embedding import embedding as _embedding
-from limbeck.privacy import _private
+from limbeck.privacy.grid import GridSum
 
 METHOD = lk.DPMERF(**TINY)
 BUDGET = lk.Budget(1.0)
@@ -36,7 +37,7 @@ def _kill_at(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
         raise Killed
 
     if place == "first answer":
-        monkeypatch.setattr(_private.GridSum, "finalise", die)
+        monkeypatch.setattr(GridSum, "finalise", die)
     elif place == "post-processing":
         monkeypatch.setattr(_embedding, "fit", die)
     elif place == "charge":
@@ -76,17 +77,17 @@ def test_a_resumed_run_draws_the_same_noise(
 ) -> None:
     """Killed after noise was drawn but before the answer was kept: the same answer comes again."""
     rows, seen = table_rows(100), []
-    save = _private.Job.save
+    save = Job.save
 
-    def die(job: object, name: str, answer: np.ndarray, **_: object) -> None:
+    def die(job: object, name: str, answer: np.ndarray, digest: str) -> None:
         seen.append(answer.copy())
         raise Killed
 
-    monkeypatch.setattr(_private.Job, "save", die)
+    monkeypatch.setattr(Job, "save", die)
     for _ in range(2):
         with pytest.raises(Killed):
             lk.distill(lk.read(rows, table_schema()), METHOD, BUDGET, ledger=ledger)
-    monkeypatch.setattr(_private.Job, "save", save)
+    monkeypatch.setattr(Job, "save", save)
     release = lk.distill(lk.read(rows, table_schema()), METHOD, BUDGET, ledger=ledger)
     for answer in seen:
         assert np.array_equal(answer.ravel(), release.measurements["class counts"])

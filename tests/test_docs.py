@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, *sorted(p for p in ROOT.glob("*.md") if p != README)]
 PAGES += [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
-SCHEMA = Path(limbeck.__file__).parent / "certificate.schema.json"
+SCHEMA = Path(limbeck.__file__).parent / "release" / "certificate.schema.json"
 
 QUICK = """\
 method = "marginals"

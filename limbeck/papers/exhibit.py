@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import LimbeckError
 
-HOUSE = Path(__file__).parent / "papers"
+HOUSE = Path(__file__).parent / "tables"
 PAPERS = ("dp-kip", "dp-kip-scatternet", "dp-hp", "g-pate", "dp-ntk")
 KINDS = ("scores", "pictures", "settings", "data", "kernel error", "drawing")
 FIGURES = {

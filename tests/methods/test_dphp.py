@@ -31,8 +31,9 @@ RECIPES = sorted(
 def exact(method: lk.DPHP, rows: object, schema: lk.Schema) -> dict[str, np.ndarray]:
     """What the method measures at epsilon = infinity, with the public seed 0."""
     planned = lk.plan(method, schema, lk.Budget(math.inf))
-    private = Private(lk.read(rows, schema), planned.charges, planned.budget, Noise.from_seed(0))
-    return method.measure(private, seed=0, progress=lambda phase, done: None)
+    private = Private(lk.read(rows, schema), planned.questions, planned.unit, Noise.from_seed(0))
+    found = method.measure(private, seed=0, progress=lambda phase, done: None)
+    return {name: answer.values for name, answer in found.items()}
 
 
 @pytest.mark.parametrize("products", [1, 3])
@@ -56,10 +57,11 @@ def test_products_are_of_one_class(products: int) -> None:
 def test_shares_follow_the_kernel() -> None:
     for kernel, wanted in (("sum", 1), ("product", 2), ("combined", 3)):
         method = lk.DPHP(**TINY_HERMITE, kernel=kernel, product_share=0.4, count_share=0.1)
-        asked = {r.charge.name: r for r in method.requests(table_schema())}
+        asked = {a.question.name: a for a in method.questions(table_schema())}
         assert len(asked) == 1 + wanted
         assert sum(r.share for r in asked.values()) == pytest.approx(1.0)
-        assert all(r.charge.sensitivity == 1.0 for r in asked.values())
+        charges = [c for a in asked.values() for c in a.question.measured()]
+        assert len(charges) == len(asked) and all(c.sensitivity == 1.0 for c in charges)
 
 
 def test_settings_out_of_range_are_refused() -> None:
@@ -126,7 +128,7 @@ def test_only_fitting_is_free(tmp_path: Path) -> None:
 def test_heterogeneous_embeddings_are_charged_for_their_norm() -> None:
     schema = table_schema()
     method = lk.DPMERF(**TINY, embedding="heterogeneous")
-    charge = method.requests(schema)[1].charge
+    (charge,) = method.questions(schema)[1].question.measured()
     assert charge.sensitivity == pytest.approx(math.sqrt(2))
     phi = method.feature_map(schema, 0)
     slots = schema.expand(lk.read(table_rows(50), schema)._encoded().cells)
@@ -141,7 +143,7 @@ def test_heterogeneous_embeddings_of_one_kind_have_norm_one() -> None:
     for columns in (numbers, words):
         schema = lk.Schema(dataset="d", columns=columns)
         method = lk.DPMERF(**TINY, embedding="heterogeneous")
-        assert method.requests(schema)[1].charge.sensitivity == 1.0
+        assert method.questions(schema)[1].question.measured()[0].sensitivity == 1.0
 
 
 # ---- full MMD -----------------------------------------------------------------------------------

@@ -49,10 +49,10 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(lk.LimbeckError, match="debias"):
         lk.DPNTK(debias=2.0)
     with pytest.raises(lk.LimbeckError, match="for tables"):
-        lk.DPNTK(network="strip").requests(image_schema())
+        lk.DPNTK(network="strip").questions(image_schema())
     wide = lk.DPNTK(network="strip", side=100)
     with pytest.raises(lk.LimbeckError, match="side"):
-        wide.requests(table_schema())
+        wide.questions(table_schema())
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda p: p.stem)
@@ -61,5 +61,5 @@ def test_recipes_are_methods_for_their_data(path: Path) -> None:
         method = Recipe.load(f"{path}#{variant}").method
         assert isinstance(method, lk.DPNTK)
         if variant in lk.datasets.names():
-            charges = method.requests(lk.datasets.schema(variant))
-            assert charges[1].charge.coordinates > 1000
+            asked = method.questions(lk.datasets.schema(variant))
+            assert asked[1].question.measured()[0].coordinates > 1000

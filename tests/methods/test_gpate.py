@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import TEACH, image_schema, table_schema
+from helpers import TEACH, image_schema, planned, table_schema
 
 import limbeck as lk
 from limbeck.methods.gpate.gradient_aggregator import GradientAggregator
+from limbeck.privacy import Noise, Unit
 from limbeck.run import Recipe
 
 RECIPES = Path(__file__).parent.parent.parent / "recipes"
@@ -50,10 +51,10 @@ def test_the_number_of_rows_must_be_known_or_counted() -> None:
 
 
 def test_the_class_ratio_costs_its_epsilon() -> None:
-    planned = lk.plan(lk.GPATE(**TEACH), table_schema(), lk.Budget(1.0))
-    counts = planned.charges[0]
+    made = lk.plan(lk.GPATE(**TEACH), table_schema(), lk.Budget(1.0))
+    counts = made.charges[0]
     assert counts.mechanism == "discrete laplace" and counts.noise == 100.0
-    assert planned.cost.epsilon == pytest.approx(1.0, rel=1e-3)
+    assert made.cost.epsilon == pytest.approx(1.0, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +71,8 @@ def test_recipes_have_the_published_noise(
 ) -> None:
     """The number of updates is what an honest budget allows at that noise."""
     method = Recipe.load(RECIPES / recipe).method
-    planned = lk.plan(method, lk.datasets.schema(data), lk.Budget(epsilon, 1e-6 if data == "credit" else 1e-5))  # fmt: skip
-    found = [c.noise for c in planned.charges if c.mechanism == "discrete gaussian"]
+    made = lk.plan(method, lk.datasets.schema(data), lk.Budget(epsilon, 1e-6 if data == "credit" else 1e-5))  # fmt: skip
+    found = [c.noise for c in made.charges if c.mechanism == "discrete gaussian"]
     # Of one update a vector of votes is measured: noise is that of a single count.
     assert found == pytest.approx(noises, rel=0.02)
 
@@ -83,7 +84,7 @@ def test_every_variant_of_the_recipes_can_be_planned() -> None:
         for variant in tomllib.loads(path.read_text())["variants"]:
             method = Recipe.load(f"{path}#{variant}").method
             data = "credit" if "credit" in variant else "mnist"
-            assert method.requests(lk.datasets.schema(data))
+            assert method.questions(lk.datasets.schema(data))
 
 
 def two_patterns(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -125,8 +126,8 @@ def test_one_teacher_without_noise_is_a_plain_gan() -> None:
     """The paper's yardstick walks the same road, and spends nothing on noise."""
     method = Recipe.load(RECIPES / "g-pate-gan.toml#published").method
     assert isinstance(method, lk.GPATE) and method.teachers == 1
-    planned = lk.plan(method, lk.datasets.schema("mnist"), lk.Budget(math.inf))
-    assert planned.charges[0].noise == 0
+    made = lk.plan(method, lk.datasets.schema("mnist"), lk.Budget(math.inf))
+    assert made.charges[0].noise == 0
 
 
 def test_projections_and_votes_are_undone() -> None:
@@ -136,9 +137,11 @@ def test_projections_and_votes_are_undone() -> None:
     for aggregation in ("histogram", "confident-gnmax"):
         aggregator = GradientAggregator(
             aggregation=aggregation, teachers=5, points=3, width=6, projection=0, updates=1,
-            clip=1.0, bins=200, threshold=0.5,
+            clip=1.0, bins=200, threshold=0.5, threshold_share=0.3,
         )  # fmt: skip
         votes = np.tile(np.asarray(aggregator.answer(gradients, None)), (5, 1))
         ballot = aggregator.ballot
-        tallies = [part / grid.unit for grid, part in ballot.sums(ballot.tally(votes), [0.0] * (1 + ballot.largest))]  # fmt: skip
+        tally = ballot.calibrated(planned(ballot, multiplier=0.0)[0].charges, Unit())
+        found = tally.finish(tally.counted(votes), lambda charge: Noise().stream(charge.name))
+        tallies = [answer.values for answer in found]
         assert np.allclose(aggregator.restore(tallies, None), gradients, atol=0.0051)

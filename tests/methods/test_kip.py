@@ -214,7 +214,7 @@ def test_oblong_and_odd_images_are_taken_or_refused_by_the_plan(
     schema = _oblong(*shape)
     method = lk.DPKIP(**FEW, kernel=kernel, blocks=2)
     try:
-        method.requests(schema)  # all of a plan but its calibration
+        method.questions(schema)  # all of a plan but its calibration
     except lk.LimbeckError as error:
         assert any(str(side) in str(error) for side in shape)
         return

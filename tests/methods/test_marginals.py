@@ -135,10 +135,10 @@ def test_wide_tables_with_few_rows_spend_on_single_columns_in_fewer_cells() -> N
     found = []
     for rows in (2000, 200_000, None):
         schema = lk.Schema(dataset="wide", rows=rows, columns=(*columns, label))
-        _, singles, _ = lk.Marginals().requests(schema)
-        found.append((singles.share, singles.charge.coordinates))
-        _, said, _ = lk.Marginals(single_share=0.5, grid=20).requests(schema)
-        assert (said.share, said.charge.coordinates) == (0.5, 2 * 100 * 22)
+        _, singles, _ = lk.Marginals().questions(schema)
+        found.append((singles.share, singles.question.measured()[0].coordinates))
+        _, said, _ = lk.Marginals(single_share=0.5, grid=20).questions(schema)
+        assert (said.share, said.question.measured()[0].coordinates) == (0.5, 2 * 100 * 22)
     assert found == [(0.8, 2 * 100 * 18)] + 2 * [(0.3, 2 * 100 * 258)]
     with pytest.raises(lk.LimbeckError, match="count_share_and_single_share"):
         lk.plan(lk.Marginals(count_share=0.2), replace(schema, rows=2000), lk.Budget(1.0))

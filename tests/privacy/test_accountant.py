@@ -21,7 +21,7 @@ from limbeck.accounting import (
     without_warnings,
 )
 from limbeck.errors import LimbeckWarning
-from limbeck.privacy import check_grid
+from limbeck.privacy import Sum, Unit
 
 ONE = Charge(name="one", sensitivity=1.0, coordinates=1)
 
@@ -198,11 +198,12 @@ def test_every_mechanism_pays_for_its_steps() -> None:
 
 
 def test_noise_too_large_for_its_grid_is_refused() -> None:
-    """Before anything is spent: `plan` looks at every charge."""
-    wide = replace(ONE, coordinates=4000, noise_multiplier=1e6)
+    """Before anything is spent: `plan` calibrates every question."""
+    wide = Sum(name="wide", bound=1.0, size=4000, groups=1)
+    (charge,) = wide.charges(Unit())
     with pytest.raises(LimbeckError, match="too many"):
-        check_grid(wide)
-    check_grid(replace(wide, noise_multiplier=10.0))
+        wide.calibrated([replace(charge, noise_multiplier=1e6)], Unit())
+    wide.calibrated([replace(charge, noise_multiplier=10.0)], Unit())
 
 
 @pytest.mark.parametrize(

@@ -176,11 +176,11 @@ class FeatureSpaceGradients:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FeatureGradients:
-    """Gradients in the support's own numbers, exact, through features that know their derivative.
+class _ThroughFeatures:
+    """Gradients in the support's own numbers.
 
     Args:
-        features: x -> phi(x), a row at a time; `derivative` of one row is a matrix.
+        features: x -> phi(x), a row at a time.
         support: The learned rows; parameters are their free numbers.
         ridge, class_weights, view: As in `FeatureSpaceGradients`.
     """
@@ -190,21 +190,6 @@ class FeatureGradients:
     ridge: float
     class_weights: np.ndarray
     view: Callable[[Any], Any] = lambda slots: slots
-
-    def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> RowSums:
-        """Bounds of all rows' gradients, and their weighted sum."""
-        placed, low = self.low_rank(parameters, slots, labels)
-        derivatives = _Matrices(self.features, placed)
-        with np.errstate(all="ignore"):
-            norms, sizes = derivatives.bounds(low, self.support.masks)
-        finite = np.isfinite(norms) & np.isfinite(sizes)
-        clean = low.without(~finite)
-
-        def weighted_sum(factors: np.ndarray) -> np.ndarray:
-            return self.support.pick(derivatives.back(clean.total(factors)))
-
-        roundings = low.roundings + BLOCK + low.phi.shape[1] // BLOCK + 4
-        return RowSums(np.where(finite, norms, np.inf), sizes, roundings, weighted_sum)
 
     def low_rank(
         self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray
@@ -220,6 +205,26 @@ class FeatureGradients:
         )
         phi = features_of(self.features, placed).astype(np.float64)
         return placed, inner.factors(phi, slots, labels)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FeatureGradients(_ThroughFeatures):
+    """Exact norms and sums, through features that know the `derivative` at a row as a matrix."""
+
+    def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> RowSums:
+        """Bounds of all rows' gradients, and their weighted sum."""
+        placed, low = self.low_rank(parameters, slots, labels)
+        derivatives = _Matrices(self.features, placed)
+        with np.errstate(all="ignore"):
+            norms, sizes = derivatives.bounds(low, self.support.masks)
+        finite = np.isfinite(norms) & np.isfinite(sizes)
+        clean = low.without(~finite)
+
+        def weighted_sum(factors: np.ndarray) -> np.ndarray:
+            return self.support.pick(derivatives.back(clean.total(factors)))
+
+        roundings = low.roundings + BLOCK + low.phi.shape[1] // BLOCK + 4
+        return RowSums(np.where(finite, norms, np.inf), sizes, roundings, weighted_sum)
 
 
 class _Matrices:
@@ -290,14 +295,12 @@ class _Matrices:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PulledGradients(FeatureGradients):
+class PulledGradients(_ThroughFeatures):
     """Gradients through any features, made one by one by products with their derivative."""
 
-    chunk: int = PICTURES
-    """Rows whose gradients are made at once."""
-
-    def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> RowSums:
-        raise NotImplementedError("gradients through such features are made one by one")
+    chunk: int = 64
+    """Rows whose gradients are made at once: a whole tile of NumPy's products, so that a row's does
+    not depend on its place."""
 
     def blocks(
         self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray
@@ -312,8 +315,9 @@ class PulledGradients(FeatureGradients):
 
     def _pulled(self, placed: np.ndarray, low: LowRank, part: slice) -> np.ndarray:
         made = np.empty((self.chunk, *placed.shape))
-        given = low.errors(part), low.u[part] @ low.phi, low.u[part], low.v[part], low.trace[part]
-        errors, mixed, u, v, trace = (filled(array, self.chunk) for array in given)
+        given = (filled(array[part], self.chunk) for array in (low.rows, low.u, low.v, low.trace))
+        low = LowRank(low.phi, *given)
+        errors, mixed, u, v, trace = low.errors(slice(None)), low.u @ low.phi, *low[2:]
         for j, row in enumerate(placed):
             gradients = u[:, j, None] * errors - v[:, j, None] * mixed
             gradients -= np.outer(trace, low.phi[j])

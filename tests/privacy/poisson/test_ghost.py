@@ -370,6 +370,14 @@ def test_a_rows_bounds_do_not_depend_on_its_place(make: Any) -> None:
         assert one[7] == single[0]
 
 
+def test_gradients_made_one_by_one_do_not_depend_on_their_place() -> None:
+    support, rows, labels = _batch(192)
+    source, free = _network(support), support.pick(support.start)
+    made = _made(source, free, rows, labels)
+    order = np.random.default_rng(0).permutation(192)
+    assert np.array_equal(made[order], _made(source, free, rows[order], labels[order]))
+
+
 @pytest.mark.parametrize("make", GHOSTS)
 @pytest.mark.parametrize("clip", [1e-6, 1.0, 1e6])
 def test_clipped_sums_err_by_less_than_the_margin(make: Any, clip: float) -> None:
