@@ -9,7 +9,7 @@ from .base import origin as origin
 from .base import values_of as values_of
 from .gpate.gpate import GPATE as GPATE
 from .kip.dp_kip import DPKIP as DPKIP
-from .kip.kernel import AbstractKernelMethod as AbstractKernelMethod
+from .kip.kernel_method import AbstractKernelMethod as AbstractKernelMethod
 from .kip.kip import KIP as KIP
 from .marginals.marginals import Marginals as Marginals
 from .marginals.soft_rows import SoftRows as SoftRows

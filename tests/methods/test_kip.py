@@ -16,7 +16,7 @@ from helpers import FEW, image_rows, image_schema, table_rows, table_schema
 
 import limbeck as lk
 from limbeck.features import FullyConnectedNTK, Scattering, centred
-from limbeck.methods.kip.kernel import InnerProducts
+from limbeck.methods.kip.kernel_method import InnerProducts
 from limbeck.methods.kip.kip import Learned, _batch_loss, _moment_loss, moments_of
 from limbeck.nets import LeNet, network_arrays
 from limbeck.run import Recipe

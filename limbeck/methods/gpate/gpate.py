@@ -26,7 +26,7 @@ from ...nets import (
 from ...privacy import Asked, Faculty, FeatureMap, Histogram, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress, check_values_declared
-from ..kip.kernel import choice
+from ..kip.kernel_method import choice
 from ..mean_embedding.dp_merf import default_length_scales
 from ..mean_embedding.embedding import COUNTS, class_weights
 from ..source import Generated

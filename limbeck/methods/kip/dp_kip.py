@@ -28,7 +28,7 @@ from ...schema import Schema
 from ..base import Product, Progress, check_values_declared
 from ..mean_embedding.embedding import COUNTS, class_weights
 from ..source import Distilled
-from .kernel import AbstractKernelMethod, View, choice
+from .kernel_method import AbstractKernelMethod, View, choice
 
 GRADIENT = "gradient"
 LEAST_CLIP = 1e-12

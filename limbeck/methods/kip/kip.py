@@ -19,7 +19,7 @@ from ...privacy import Asked, BareRows, Private
 from ...schema import Schema
 from ..base import Product, Progress
 from ..source import Distilled
-from .kernel import AbstractKernelMethod, InnerProducts, choice
+from .kernel_method import AbstractKernelMethod, InnerProducts, choice
 
 ROWS = BareRows().name
 MOST_FEATURES = 6000

@@ -33,7 +33,7 @@ from ...nets import Generator
 from ...privacy import Asked, Measurement, OneBlock, OuterSum, Private, Question, Sum
 from ...schema import Schema
 from ..base import Product, Progress, check_values_declared, values_of
-from ..kip.kernel import choice
+from ..kip.kernel_method import choice
 from .embedding import (
     COUNTS,
     EMBEDDING,

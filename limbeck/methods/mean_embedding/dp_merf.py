@@ -12,7 +12,7 @@ from ...errors import LimbeckError, positive
 from ...features import Fourier, Heterogeneous
 from ...schema import Category, Schema
 from ..base import check_values_declared
-from ..kip.kernel import choice
+from ..kip.kernel_method import choice
 from .embedding import AbstractMeanEmbedding
 
 

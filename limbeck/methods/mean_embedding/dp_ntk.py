@@ -14,7 +14,7 @@ from ...features import DenseTangent, StripTangent, mismatch, split_blocks
 from ...nets import Generator
 from ...privacy import OuterSum
 from ...schema import Schema
-from ..kip.kernel import choice
+from ..kip.kernel_method import choice
 from .embedding import EMBEDDING, AbstractMeanEmbedding
 
 NETWORKS = ("dense", "strip")

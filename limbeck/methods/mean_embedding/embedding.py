@@ -22,7 +22,7 @@ from ...nets import GENERATORS, Generator, build_generator, fit, settle
 from ...privacy import Asked, Histogram, Measurement, Private, Question, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
-from ..kip.kernel import choice
+from ..kip.kernel_method import choice
 from ..source import Generated
 
 COUNTS, EMBEDDING = "class counts", "mean embedding"

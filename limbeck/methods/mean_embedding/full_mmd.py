@@ -21,7 +21,7 @@ from ...nets import GENERATORS, Generator, build_generator, settle
 from ...privacy import Asked, BareRows, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress
-from ..kip.kernel import choice
+from ..kip.kernel_method import choice
 from ..source import Generated
 from .dp_merf import default_length_scales
 from .embedding import class_weights
