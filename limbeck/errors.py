@@ -60,3 +60,16 @@ def fraction(**values: float) -> None:
     for name, value in values.items():
         if not 0 < value < 1:
             raise LimbeckError(f"Expected 0 < {name} < 1, got {value}.")
+
+
+def choice(**values: tuple[object, tuple[str, ...]]) -> None:
+    """Refuse a named value that is none of those known for it.
+
+    >>> choice(labels=("many", ("balanced", "uniform")))
+    Traceback (most recent call last):
+    ...
+    limbeck.errors.LimbeckError: Expected labels to be one of balanced, uniform, got 'many'.
+    """
+    for name, (value, known) in values.items():
+        if value not in known:
+            raise LimbeckError(f"Expected {name} to be one of {', '.join(known)}, got {value!r}.")

@@ -9,7 +9,15 @@ from .base import origin as origin
 from .base import values_of as values_of
 from .gpate.gpate import GPATE as GPATE
 from .kip.dp_kip import DPKIP as DPKIP
+from .kip.kernel import AbstractFeatureKernel as AbstractFeatureKernel
+from .kip.kernel import AbstractKernel as AbstractKernel
 from .kip.kernel_method import AbstractKernelMethod as AbstractKernelMethod
+from .kip.kernels import KERNELS as KERNELS
+from .kip.kernels import ConvolutionalKernel as ConvolutionalKernel
+from .kip.kernels import EmpiricalTangentKernel as EmpiricalTangentKernel
+from .kip.kernels import FullyConnectedKernel as FullyConnectedKernel
+from .kip.kernels import PerceptualKernel as PerceptualKernel
+from .kip.kernels import ScatteringKernel as ScatteringKernel
 from .kip.kip import KIP as KIP
 from .marginals.marginals import Marginals as Marginals
 from .marginals.soft_rows import SoftRows as SoftRows
@@ -21,6 +29,11 @@ from .mean_embedding.full_mmd import FullMMD as FullMMD
 from .measure_once.measure_once import MeasureOnce as MeasureOnce
 from .measure_once.teacher import linear_features as linear_features
 from .measure_once.teacher import train_teacher as train_teacher
+from .part import AbstractPart as AbstractPart
+from .part import Auto as Auto
+from .part import choices_of as choices_of
+from .part import overlaid as overlaid
+from .part import part_field as part_field
 from .registry import METHODS as METHODS
 from .source import SOURCES as SOURCES
 from .source import Distilled as Distilled

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ...errors import LimbeckError, fraction, not_negative, positive
+from ...errors import LimbeckError, choice, fraction, not_negative, positive
 from ...features import (
     Axes,
     Hermite,
@@ -33,7 +33,6 @@ from ...nets import Generator
 from ...privacy import Asked, Measurement, OneBlock, OuterSum, Private, Question, Sum
 from ...schema import Schema
 from ..base import Product, Progress, check_values_declared, values_of
-from ..kip.kernel_method import choice
 from .embedding import (
     COUNTS,
     EMBEDDING,

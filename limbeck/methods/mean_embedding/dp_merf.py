@@ -8,11 +8,10 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from ...errors import LimbeckError, positive
+from ...errors import LimbeckError, choice, positive
 from ...features import Fourier, Heterogeneous
 from ...schema import Category, Schema
 from ..base import check_values_declared
-from ..kip.kernel_method import choice
 from .embedding import AbstractMeanEmbedding
 
 

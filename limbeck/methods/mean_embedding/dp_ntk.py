@@ -9,12 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ...errors import LimbeckError, positive
+from ...errors import LimbeckError, choice, positive
 from ...features import DenseTangent, StripTangent, mismatch, split_blocks
 from ...nets import Generator
 from ...privacy import OuterSum
 from ...schema import Schema
-from ..kip.kernel_method import choice
 from .embedding import EMBEDDING, AbstractMeanEmbedding
 
 NETWORKS = ("dense", "strip")

@@ -17,12 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...errors import fraction, positive
+from ...errors import choice, fraction, positive
 from ...nets import GENERATORS, Generator, build_generator, fit, settle
 from ...privacy import Asked, Histogram, Measurement, Private, Question, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
-from ..kip.kernel_method import choice
 from ..source import Generated
 
 COUNTS, EMBEDDING = "class counts", "mean embedding"

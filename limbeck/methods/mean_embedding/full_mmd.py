@@ -16,12 +16,11 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from ...errors import positive
+from ...errors import choice, positive
 from ...nets import GENERATORS, Generator, build_generator, settle
 from ...privacy import Asked, BareRows, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress
-from ..kip.kernel_method import choice
 from ..source import Generated
 from .dp_merf import default_length_scales
 from .embedding import class_weights
