@@ -33,8 +33,9 @@ import optax
 from _measure import HERE, keep
 
 import limbeck as lk
-from limbeck.features import Support, TangentGradients, centred
+from limbeck.features import Support, centred
 from limbeck.methods import ScatteringKernel
+from limbeck.privacy import TangentGradients
 from limbeck.run import Recipe
 from limbeck.scores import ridge_accuracy
 
@@ -84,6 +85,7 @@ CHILD = """
 import json, resource, sys, time
 import numpy as np, jax, jax.numpy as jnp
 from limbeck.features import *
+from limbeck.privacy import FeatureGradients, FeatureSpaceGradients, TangentGradients
 way, batch, size, dim = sys.argv[1], *map(int, sys.argv[2:5])
 rng = np.random.default_rng(0)
 rows, labels = rng.random((batch, dim), dtype=np.float32), rng.integers(0, 10, batch)
