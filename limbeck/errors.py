@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+AUTO = "auto"
+"""Value of a setting that is to be chosen from schema and budget."""
+
 
 class LimbeckError(ValueError):
     """Bad input or settings. The command line prints the message and exits with code 2."""
@@ -62,14 +65,32 @@ def fraction(**values: float) -> None:
             raise LimbeckError(f"Expected 0 < {name} < 1, got {value}.")
 
 
-def choice(**values: tuple[object, tuple[str, ...]]) -> None:
-    """Refuse a named value that is none of those known for it.
+def choice(**values: tuple[str, tuple[str, ...]]) -> None:
+    """Refuse a named setting that is none of its known values, given beside it.
 
-    >>> choice(labels=("many", ("balanced", "uniform")))
+    >>> choice(goal=("all", ("any", "ridge")))
     Traceback (most recent call last):
     ...
-    limbeck.errors.LimbeckError: Expected labels to be one of balanced, uniform, got 'many'.
+    limbeck.errors.LimbeckError: Expected goal to be one of any, ridge, got 'all'.
     """
     for name, (value, known) in values.items():
         if value not in known:
             raise LimbeckError(f"Expected {name} to be one of {', '.join(known)}, got {value!r}.")
+
+
+def unless_auto(**setting: float | str) -> float | None:
+    """The number of one named setting, or None where it is "auto"; anything else is refused.
+
+    >>> unless_auto(grid=32), unless_auto(grid="auto")
+    (32, None)
+    >>> unless_auto(grid="fine")
+    Traceback (most recent call last):
+    ...
+    limbeck.errors.LimbeckError: Expected grid to be a number or 'auto', got 'fine'.
+    """
+    ((name, value),) = setting.items()
+    if value == AUTO:
+        return None
+    if not isinstance(value, int | float):
+        raise LimbeckError(f"Expected {name} to be a number or '{AUTO}', got {value!r}.")
+    return value

@@ -7,18 +7,16 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ...errors import LimbeckError, choice, fraction, not_negative, positive
 from ...features import Fourier, RandomConvNets
-from ...nets import Generator, build_generator, settle
+from ...nets import Generator, build_generator
 from ...privacy import Asked, Faculty, FeatureMap, Histogram, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress, check_values_declared
 from ..mean_embedding.dp_merf import default_length_scales
-from ..mean_embedding.embedding import COUNTS, class_weights
-from ..source import Generated
+from ..mean_embedding.embedding import COUNTS, class_weights, trained_source
 from .critic import Critic
 from .discriminator_spec import KINDS, DiscriminatorSpec
 from .gradient_aggregator import AGGREGATIONS, GradientAggregator
@@ -285,9 +283,8 @@ class GPATE(AbstractMethod):
         weights, size = class_weights(measured.get(COUNTS, np.ones(classes)))
         generator, settings = self._teach(private, seed)
         norm_key = jax.random.fold_in(jax.random.key(seed), 3)
-        settled = settle(generator, jnp.arange(5000) % classes, key=norm_key)
         return Product(
-            source=Generated(generator=settled, settings=settings, class_weights=weights),
+            source=trained_source(generator, settings, weights, key=norm_key),
             rows=schema.rows or max(1, round(size)),
             measurements=measured,
         )

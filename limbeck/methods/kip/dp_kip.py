@@ -11,7 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Array
 
-from ...errors import LimbeckError, choice, fraction, positive
+from ...errors import LimbeckError, choice, fraction, positive, unless_auto
 from ...features import Support, centred, features_of, gaussian_support, pull_back
 from ...privacy import Asked, FeatureSpaceGradients, Gradients, Histogram, Private
 from ...schema import Schema
@@ -104,10 +104,12 @@ class DPKIP(AbstractKernelMethod):
         )
         if self.clip < LEAST_CLIP:
             raise LimbeckError(f"Expected clip >= {LEAST_CLIP:g}, got {self.clip:g}.")
-        if self.start_spread != "auto" and not 0 < self.start_spread <= MOST_START:
-            raise LimbeckError(
-                f"Expected 0 < start_spread <= {MOST_START:g}, got {self.start_spread:g}."
-            )
+        spread = unless_auto(start_spread=self.start_spread)
+        rate = unless_auto(batch_rate=self.batch_rate)
+        if spread is not None and not 0 < spread <= MOST_START:
+            raise LimbeckError(f"Expected 0 < start_spread <= {MOST_START:g}, got {spread:g}.")
+        if rate is not None and not 0 < rate <= 1:
+            raise LimbeckError(f"Expected 0 < batch_rate <= 1, got {rate}.")
         fraction(count_share=self.count_share)
         choice(
             optimiser=(self.optimiser, ("adam", "sgd")),
@@ -117,8 +119,6 @@ class DPKIP(AbstractKernelMethod):
         )
         if not 0 <= self.corrupted < 1:
             raise LimbeckError(f"Expected 0 <= corrupted < 1, got {self.corrupted}.")
-        if self.batch_rate != "auto" and not 0 < self.batch_rate <= 1:
-            raise LimbeckError(f"Expected 0 < batch_rate <= 1, got {self.batch_rate}.")
         if self.mechanism == "features" and not self.kernel.has_features:
             raise LimbeckError(
                 f"The kernel {self.kernel.name} has no finite features to add noise to."

@@ -13,7 +13,7 @@ import numpy as np
 import optax
 from jaxtyping import Array
 
-from ...errors import LimbeckError, choice, not_negative, positive
+from ...errors import LimbeckError, choice, not_negative, positive, unless_auto
 from ...features import centred, features_of, with_ridge
 from ...privacy import Asked, BareRows, Private
 from ...schema import Schema
@@ -92,8 +92,9 @@ class KIP(AbstractKernelMethod):
         super().__post_init__()
         positive(steps=self.steps, batch=self.batch, learning_rate=self.learning_rate)
         not_negative(augment=self.augment)
-        if self.epochs != "auto":
-            positive(epochs=self.epochs)
+        epochs = unless_auto(epochs=self.epochs)
+        if epochs is not None:
+            positive(epochs=epochs)
         choice(
             start=(self.start, ("rows", "noise")),
             targets=(self.targets, ("fixed", "learned", "solved")),
