@@ -27,13 +27,12 @@ from typing import Any
 import jax
 import numpy as np
 from _measure import HERE, delta_for, keep
-from limbeck.privacy._teachers import Ensemble, Shards
 
 import limbeck as lk
-from limbeck.accounting import Budget, calibrate
-from limbeck.methods.gpate.gpate import _question
+from limbeck.accounting import Budget
 from limbeck.nets import build_generator
-from limbeck.privacy import Noise, Private
+from limbeck.privacy import Faculty, HeldRows, Noise
+from limbeck.privacy.teachers.ensemble import Ensemble, Shards
 from limbeck.run import Recipe
 from limbeck.scores import CREDIT, classifier_scores, cnn_accuracy
 
@@ -161,17 +160,14 @@ def speed(public: Any) -> dict[str, Any]:
     found = {}
     for name, method in (("ours", lk.GPATE()), ("paper", method_of("paper", "mnist", "1"))):
         data = lk.read(rows_of(public.train), public.schema)
-        asked = method.requests(public.schema)
-        budget = Budget(1.0, 1e-5)
-        charges = calibrate([r.charge for r in asked], [r.share for r in asked], budget)
-        private = Private(data, charges, budget, Noise.from_seed(0))
-        aggregator, phi = method.aggregator(public.schema), method.sight(public.schema, 0)
+        aggregator, phi = method.aggregator(public.schema), method.seen_features(public.schema, 0)
         facts: dict[str, Any] = {"code": method.code, "hidden": list(method.hidden)}
         generator = build_generator(public.schema, facts, key=jax.random.key(0))
-        _, question = _question(method, aggregator, generator, phi, jax.random.key(1))
-        critic = method._critic(public.schema, aggregator, 0)
-        together = private._ensemble(critic, phi)
-        shards = Shards(data._encoded(), method.teachers, Noise.from_seed(1).stream("shards"))
+        _, question = method.student().consultation(aggregator, generator, phi, jax.random.key(1))
+        critic = method.critic(public.schema, 0)
+        held = HeldRows(data=data, noise=Noise.from_seed(0), progress=lambda done: None)
+        together = Ensemble.of_rows(Faculty(critic, phi), held)
+        shards = Shards(held.rows, method.teachers, Noise.from_seed(1).stream("shards"))
         alone = Ensemble(replace(critic, count=SOME), shards, together._read)
         alone._chunk = lambda question: 1  # type: ignore[method-assign]
         times = []

@@ -33,7 +33,9 @@ import optax
 from _measure import HERE, delta_for, keep
 
 import limbeck as lk
-from limbeck.features import Support, TangentGradients, centred
+from limbeck.features import Support, centred
+from limbeck.methods import ScatteringKernel
+from limbeck.privacy import TangentGradients
 from limbeck.run import Recipe
 from limbeck.scores import ridge_accuracy
 
@@ -65,8 +67,7 @@ KIP_SETTINGS: dict[str, dict[str, Any]] = {
         "targets": "learned",
         "learning_rate": 0.04,
         "ridge": 1e-4,
-        "normalisation": "group",
-        "unit_norm": True,
+        "kernel": ScatteringKernel(normalisation="group", unit_norm=True),
     },
 }
 """Where they come from: see the notes."""
@@ -84,6 +85,7 @@ CHILD = """
 import json, resource, sys, time
 import numpy as np, jax, jax.numpy as jnp
 from limbeck.features import *
+from limbeck.privacy import FeatureGradients, FeatureSpaceGradients, TangentGradients
 way, batch, size, dim = sys.argv[1], *map(int, sys.argv[2:5])
 rng = np.random.default_rng(0)
 rows, labels = rng.random((batch, dim), dtype=np.float32), rng.integers(0, 10, batch)
@@ -217,7 +219,7 @@ def learn(
         )
     seconds = time.perf_counter() - began
     schema, view = release.schema, method.view(release.schema)
-    kernel = method.function(schema, release.certificate["method"]["public_seed"])
+    kernel = method.kernel.function(schema, release.certificate["method"]["public_seed"])
     source = release.source
     targets = source.labels if source.targets is None else source.targets
     assert schema.image is not None
@@ -248,7 +250,7 @@ def learn(
 
 def kip_cell(kernel: str, name: str, per_class: int, seed: int) -> dict[str, Any]:
     steps = KIP_STEPS[kernel][per_class]
-    method = lk.KIP(kernel=kernel, per_class=per_class, steps=steps, **KIP_SETTINGS[kernel])
+    method = lk.KIP(per_class=per_class, steps=steps, **KIP_SETTINGS[kernel])
     return learn(method, *pictures(name), math.inf, seed)
 
 
@@ -272,12 +274,12 @@ def why_cell(start: str, noise: bool, per_class: int = 1) -> dict[str, Any]:
     data, test, wanted = pictures("mnist")
     held, method = data._encoded(), _recipe("fc-ntk", "mnist", 1, per_class)
     rng = np.random.default_rng(0)
-    labels = method.labels_of(data.schema)
+    labels = method.balanced_labels(data.schema)
     support = rng.standard_normal((len(labels), 784)) * method.start_spread
     if start == "rows":
         for at, code in enumerate(labels):
             support[at] = held.cells[rng.choice(np.flatnonzero(held.labels == code))] / 255.0
-    kernel, rate = method.tangent(), method.rate(data.schema)
+    kernel, rate = method.kernel.function(data.schema, 0), method.rate(data.schema)
     source = TangentGradients(
         kernel=kernel,
         support=Support(support, np.asarray(centred(labels, 10))),
@@ -316,7 +318,7 @@ def small_cell(kernel: str, **settings: Any) -> dict[str, Any]:
     test, wanted = test[:1000], wanted[:1000]
     if kernel == "conv-ntk":
         data, test = _shrunk(data), _shrink(test)
-    method = lk.KIP(kernel=kernel, per_class=1, **settings)
+    method = lk.KIP.from_settings({"kernel": kernel, "per_class": 1, **settings})
     return learn(method, data, test, wanted, math.inf, 0) | {"rows": 1000, "test_rows": 1000}
 
 

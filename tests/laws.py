@@ -90,6 +90,8 @@ VOTES = {
 }  # fmt: skip
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
 
+SCATTERING = lk.methods.ScatteringKernel()
+
 CASES = [
     _table("dp-merf, table", lk.DPMERF(**TINY)),
     _table("dp-merf, table, rows measured", lk.DPMERF(**TINY), rows=None),
@@ -112,12 +114,10 @@ CASES = [
     _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),
     _table("dp-kip, table", lk.DPKIP(**FEW | {"per_class": 2}, weigh_classes=True)),
     _images("dp-kip, images", lk.DPKIP(**FEW, corrupted=0.2)),
-    _images(
-        "dp-kip, scattering", lk.DPKIP(**FEW, kernel="scattering", ridge=1e-3, optimiser="sgd")
-    ),
+    _images("dp-kip, scattering", lk.DPKIP(**FEW, kernel=SCATTERING, ridge=1e-3, optimiser="sgd")),
     _images(
         "dp-kip, noise in feature space",
-        lk.DPKIP(**FEW, kernel="scattering", mechanism="features", ridge=1e-3),
+        lk.DPKIP(**FEW, kernel=SCATTERING, mechanism="features", ridge=1e-3),
     ),
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),

@@ -21,7 +21,7 @@ import pytest
 
 import limbeck
 from limbeck.cli.main import main
-from limbeck.methods import METHODS, AbstractMethod
+from limbeck.methods import KERNELS, METHODS, AbstractKernel, AbstractMethod
 from limbeck.run import Recipe
 
 ROOT = Path(__file__).parent.parent
@@ -288,6 +288,13 @@ def test_methods_say_what_they_measure(method: type[AbstractMethod]) -> None:
     assert method.name in text
     for setting in method().settings():
         assert f"| `{setting}` |" in text, f"choose-a-method.md does not explain {setting}"
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda k: k.name)
+def test_settings_of_kernels_are_explained(kernel: type[AbstractKernel]) -> None:
+    text = (ROOT / "docs" / "choose-a-method.md").read_text()
+    for setting in set(kernel().settings()) - {"name"}:
+        assert re.search(rf"^\| .*{kernel.name}.* \| `kernel.{setting}` \|", text, re.M), setting
 
 
 # ---- the certificate ----------------------------------------------------------------------------

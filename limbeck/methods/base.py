@@ -14,6 +14,7 @@ from ..errors import LimbeckError
 from ..privacy import Asked, MapSpec, Measurement, Private
 from ..progress import Progress
 from ..schema import Category, Schema
+from .part import choices_of, part_from, plain
 from .source import RowSource
 
 
@@ -63,8 +64,8 @@ class AbstractInquiry(abc.ABC):
         return []
 
     def settings(self) -> dict[str, Any]:
-        """The fields as plain data."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        """The fields as plain data; a part of its own, such as a kernel, is a table within."""
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -75,7 +76,11 @@ class AbstractInquiry(abc.ABC):
                 raise LimbeckError(
                     f"{cls.name} has no setting '{name}'. It has: {', '.join(sorted(known))}."
                 )
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+        values = {}
+        for name, value in settings.items():
+            if choices_of(known[name]):
+                value = part_from(cls.name, known[name], value)
+            values[name] = tuple(value) if isinstance(value, list) else value
         try:
             return cls(**values)
         except TypeError as error:
@@ -159,7 +164,3 @@ def check_values_declared(method: str, schema: Schema) -> None:
                 f"{method} needs to know the values of '{column.name}' before it measures; declare them "
                 "in the schema instead of having them estimated."
             )
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

@@ -12,7 +12,7 @@ from ..data import bare_rows, read
 from ..errors import LimbeckError
 from ..evaluation import released_data
 from ..ledger import Ledger
-from ..methods import METHODS, AbstractMeasureOnce, AbstractMethod, Distilled
+from ..methods import METHODS, AbstractMeasureOnce, AbstractMethod, Distilled, overlaid
 from ..progress import Progress
 from ..release import Images, Release
 from ..run import Recipe, distill, make_method, packaged_recipes, redistill
@@ -51,8 +51,8 @@ def method_of(cell: Cell, *, quick: bool) -> tuple[AbstractMethod, str]:
                 raise NotRun(f"no recipe {cell.recipe} in this version")
             made = make_method(cell.method)
             remark = f"default settings: no recipe {cell.recipe}" if cell.recipe else ""
-        changes = dict(cell.settings) | (dict(cell.reduced) if quick else {})
-        return make_method(made.name, {**made.settings(), **changes}), remark
+        changes = overlaid(cell.settings, cell.reduced if quick else {})
+        return make_method(made.name, overlaid(made.settings(), changes)), remark
     except LimbeckError as error:
         raise NotRun(str(error)) from None
 

@@ -65,7 +65,7 @@ def ridge(task: Task) -> dict[str, float]:
         )
         return {"accuracy": accuracy}
     view = method.view(release.schema)
-    kernel = method.function(release.schema, release.certificate["method"]["public_seed"])
+    kernel = method.kernel.function(release.schema, release.certificate["method"]["public_seed"])
     with jax.enable_x64(True):  # small ridges: kernels in float32 would lose the answer
         sides = [view(np.asarray(x, np.float64)) for x in (rows.slots, x_test)]
         how = {"features": kernel.features} if hasattr(kernel, "features") else {"kernel": kernel}

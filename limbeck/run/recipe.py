@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import AUTO, LimbeckError
-from ..methods import METHODS, AbstractMethod
+from ..errors import LimbeckError
+from ..methods import METHODS, AbstractMethod, choices_of, overlaid
 
 PACKAGE = Path(__file__).parent.parent
 PLACES = (PACKAGE / "recipes", PACKAGE.parent / "recipes")
@@ -69,7 +70,7 @@ class Recipe:
                 f"The recipe {path}: expected a section [settings], got {settings!r}."
             )
         wording = f" ({variant})" if variant else ""
-        settings = settings | _variant(path, raw.get("variants", {}), variant)
+        settings = overlaid(settings, _variant(path, raw.get("variants", {}), variant))
         unpaid = settings.pop("unpaid", raw.get("unpaid", ""))
         if not isinstance(unpaid, str):
             raise LimbeckError(f"The recipe {path}: expected unpaid to be a text, got {unpaid!r}.")
@@ -115,29 +116,47 @@ def _variant(path: str, variants: object, name: str) -> dict[str, Any]:
     return dict(variants[name])
 
 
-def make_method(name: str, settings: dict[str, object] | None = None) -> AbstractMethod:
+def make_method(name: str, settings: Mapping[str, Any] | None = None) -> AbstractMethod:
     """A method by its name on the command line.
 
     >>> make_method("dp-merf").features
     4000
+    >>> make_method("dp-kip", {"kernel": "scattering", "kernel.unit_norm": True}).kernel
+    ScatteringKernel(normalisation='none', unit_norm=True)
     """
     if name not in METHODS:
         raise LimbeckError(f"Unknown method '{name}'. Known: {', '.join(METHODS)}.")
     method = METHODS[name]
-    for field in fields(method):
-        if field.name in (settings or {}):
-            _check_kind(name, field, (settings or {})[field.name])
-    return method.from_settings(settings or {})
+    settings = overlaid({}, settings or {})
+    _check_kinds(name, method, settings)
+    return method.from_settings(settings)
 
 
-def _check_kind(method: str, field: Field[Any], value: Any) -> None:
-    """Refuse a setting that is not of its default's kind: TOML has kinds, and says which came."""
+def _check_kinds(owner: str, kind: Any, settings: Mapping[str, Any]) -> None:
+    """Refuse settings that are not of the kind of their defaults: TOML has kinds, and says which came."""
+    for field in fields(kind):
+        if field.name not in settings:
+            continue
+        value, choices = settings[field.name], choices_of(field)
+        if not choices:
+            _check_kind(owner, field, value)
+        elif isinstance(value, Mapping):
+            part = choices.get(str(value.get("name", field.default.name)))
+            if (
+                part is not None
+            ):  # an unknown name is refused by the method, which says which it knows
+                _check_kinds(f"{owner}: {field.name}", part, value)
+
+
+def _check_kind(owner: str, field: Field[Any], value: Any) -> None:
     default, expected = field.default, None
-    if default == AUTO and "|" in str(field.type):  # a number, or "auto"
-        whole = "int" in str(field.type)
-        fits = value == AUTO or (_is_whole(value) if whole else _is_number(value))
-        expected = None if fits else f'a {"whole " if whole else ""}number or "{AUTO}"'
-    elif isinstance(default, tuple):
+    kind, automatic = str(field.type), ""
+    if default == "auto" and "|" in kind:  # annotated as, say, float | Auto
+        if value == "auto":
+            return
+        automatic = ' or "auto"'
+        default = () if "tuple" in kind else 0 if "int" in kind else 0.0
+    if isinstance(default, tuple):
         whole = bool(default) and all(map(_is_whole, default))
         fits = isinstance(value, list | tuple) and all(
             _is_whole(v) if whole else _is_number(v) for v in value
@@ -153,7 +172,9 @@ def _check_kind(method: str, field: Field[Any], value: Any) -> None:
     elif _is_number(default):
         expected = None if _is_number(value) else "a number"
     if expected:
-        raise LimbeckError(f"{method}: expected {field.name} to be {expected}; got {value!r}.")
+        raise LimbeckError(
+            f"{owner}: expected {field.name} to be {expected}{automatic}; got {value!r}."
+        )
 
 
 def _is_whole(value: object) -> bool:

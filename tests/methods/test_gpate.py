@@ -66,6 +66,7 @@ def test_the_class_ratio_costs_its_epsilon() -> None:
         ("g-pate-eps1.toml#credit", "credit", 1.0, (1500, 600)),
     ],
 )
+@pytest.mark.filterwarnings("ignore:delta:limbeck.errors.LimbeckWarning")  # it is the paper's
 def test_recipes_have_the_published_noise(
     recipe: str, data: str, epsilon: float, noises: tuple[float, float]
 ) -> None:

@@ -3,66 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int
 
 from ...nets import Discriminator
-from ...schema import Schema
+from .discriminator_spec import DiscriminatorSpec
 from .gradient_aggregator import GradientAggregator
 
 
-class Builder(Protocol):
-    """Settings that discriminators are made from; equal ones make equal networks of a key."""
-
-    def discriminator(self, schema: Schema, key: PRNGKeyArray) -> Discriminator:
-        """A fresh one."""
-
-
-class Question(NamedTuple):
-    """What all teachers are shown and asked about: public."""
+class Consultation(NamedTuple):
+    """What all teachers are shown and asked about in one update; public."""
 
     rows: Float[Array, "points width"]
-    """Generated rows, as teachers see rows."""
+    """Generated rows to learn from, as teachers see rows."""
     labels: Int[Array, " points"]
+    """Their label codes."""
     asked: Float[Array, "asked width"]
-    """Where gradients are wanted."""
+    """Rows at which the gradients of a teacher's judgement are wanted."""
     asked_labels: Int[Array, " asked"]
+    """Their label codes."""
     matrices: Any
-    """Projections of their gradients, or None."""
+    """Random projections of these gradients, (asked, width, kept), or None."""
 
 
-class State(NamedTuple):
+class TeacherState(NamedTuple):
     """What a teacher remembers; nobody else ever sees it."""
 
     weights: Any
+    """Of its network."""
     moments: Any
+    """Of its Adam."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Critic:
-    """One of many discriminators: learns real rows from generated ones, and says where to improve.
+    """One of many discriminators: it learns to tell real rows of its shard from generated ones, and
+    says how generated ones should change to look more real.
 
     Args:
-        builder: Makes a fresh discriminator.
-        schema: Of the rows.
+        network: The description of its network.
         seed: Public; each teacher's start follows from it and its number.
-        same_start: Whether all start alike, which makes them agree more.
-        aggregator: The form of its answers.
+        same_start: Whether all teachers start with the same weights, so that they agree more.
+        aggregator: Gives answers the form in which they are added up.
         count: Number of teachers.
-        batch: Rows it sees at a time.
-        turns: Looks at rows before an answer.
-        learning_rate: Of its Adam.
-        decay: Part of the weights that is forgotten in a step.
+        batch: Rows that it sees at a time.
+        turns: How often it sees rows before it answers.
+        learning_rate: Step size of its Adam.
+        decay: Share of its weights that it forgets in a step.
         momentum: Of its Adam.
     """
 
-    builder: Builder
-    schema: Schema
+    network: DiscriminatorSpec
     seed: int = field(compare=False)
     same_start: bool
     aggregator: GradientAggregator
@@ -77,53 +73,55 @@ class Critic:
     def _optimiser(self) -> optax.GradientTransformation:
         return optax.adam(self.learning_rate, b1=self.momentum)
 
-    @property
-    def classes(self) -> int:
-        return len(self.schema.classes)
-
-    def start(self, seed: Any, number: Any) -> State:
+    def start(self, seed: Any, number: Any) -> TeacherState:
+        """A teacher with this number that has seen nothing yet."""
         weights = self._fresh(seed, number)[0]
-        return State(weights, self._optimiser.init(weights))
+        return TeacherState(weights, self._optimiser.init(weights))
 
     def learn(
-        self, state: State, rows: Array, labels: Array, present: Array, question: Question
-    ) -> State:
+        self,
+        state: TeacherState,
+        rows: Array,
+        labels: Array,
+        present: Array,
+        question: Consultation,
+    ) -> TeacherState:
         """One step of Adam on the logistic loss.
 
         Generated rows weigh as much in a class as the real ones at hand: a teacher that has no
         rows of a class learns nothing about it.
         """
         here = present / jnp.maximum(present.sum(), 1)
-        share = jax.nn.one_hot(labels, self.classes).T @ here
-        made = jax.nn.one_hot(question.labels, self.classes).sum(axis=0)
+        share = jax.nn.one_hot(labels, self.network.classes).T @ here
+        made = jax.nn.one_hot(question.labels, self.network.classes).sum(axis=0)
         weight = (share / jnp.maximum(made, 1))[question.labels]
 
         def loss(weights: Any) -> Array:
-            net = self._net(weights)
-            real = jax.nn.softplus(-net(rows, labels)) @ here
-            return real + jax.nn.softplus(net(question.rows, question.labels)) @ weight
+            network = self._network(weights)
+            real = jax.nn.softplus(-network(rows, labels)) @ here
+            return real + jax.nn.softplus(network(question.rows, question.labels)) @ weight
 
         gradient = jax.grad(loss)(state.weights)
         change, moments = self._optimiser.update(gradient, state.moments)
         kept = jax.tree_util.tree_map(lambda w: (1 - self.decay) * w, state.weights)
-        return State(optax.apply_updates(kept, change), moments)
+        return TeacherState(optax.apply_updates(kept, change), moments)
 
-    def answer(self, state: State, question: Question) -> Array:
+    def answer(self, state: TeacherState, question: Consultation) -> Array:
         """Where each row in question should go to look more real, in the aggregator's form."""
-        net = self._net(state.weights)
+        network = self._network(state.weights)
 
         def seems_made(rows: Array) -> Array:
-            return jax.nn.softplus(-net(rows, question.asked_labels)).mean()
+            return jax.nn.softplus(-network(rows, question.asked_labels)).mean()
 
         return self.aggregator.answer(-jax.grad(seems_made)(question.asked), question.matrices)
 
+    # Weights are what a teacher learns; the rest of a network is the same for all.
     def _fresh(self, seed: Any, number: Any) -> tuple[Any, Any]:
         key = jax.random.key(seed)
         if not self.same_start:
             key = jax.random.fold_in(key, number)
-        built = self.builder.discriminator(self.schema, key)
-        return eqx.partition(built, eqx.is_inexact_array)
+        return eqx.partition(self.network.build(key), eqx.is_inexact_array)
 
-    def _net(self, weights: Any) -> Discriminator:
-        net: Discriminator = eqx.combine(weights, self._fresh(0, 0)[1])
-        return net
+    def _network(self, weights: Any) -> Discriminator:
+        network: Discriminator = eqx.combine(weights, self._fresh(0, 0)[1])
+        return network

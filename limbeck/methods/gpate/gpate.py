@@ -1,4 +1,4 @@
-"""G-PATE: a generator taught by the noisy votes of many discriminators (paper 003)."""
+"""G-PATE: a generator taught by the noisy answers of many discriminators (Long et al. 2021)."""
 
 from __future__ import annotations
 
@@ -7,34 +7,27 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from jaxtyping import Array, PRNGKeyArray
 
 from ...errors import LimbeckError, choice, fraction, not_negative, positive
 from ...features import Fourier, RandomConvNets, default_length_scales
-from ...nets import (
-    ClassLogits,
-    Discriminator,
-    Generator,
-    Published,
-    build_generator,
-    settle,
-    weights_of,
-)
+from ...nets import Generator, build_generator
 from ...privacy import Asked, Faculty, FeatureMap, Histogram, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress, check_values_declared
-from ..mean_embedding.embedding import COUNTS, class_weights
-from ..source import Generated
-from .critic import Critic, Question
+from ..mean_embedding.embedding import COUNTS, class_weights, trained_source
+from .critic import Critic
+from .discriminator_spec import KINDS, DiscriminatorSpec
 from .gradient_aggregator import AGGREGATIONS, GradientAggregator
+from .student import Student
 
-TABLE_WIDTHS = (1 / 16, 1 / 4, 1.0)
-"""Of a table's features, in units of the widest sensible one: numbers often crowd in their range."""
-MEMORY = 8 * 2**30
-"""Bytes that the states of all teachers may take: weights and two moments each, in float32."""
+LENGTH_SCALES = (1 / 16, 1 / 4, 1.0)
+"""Length scales of a table's features, in units of the widest sensible one: numbers often crowd in a
+part of their range."""
+WEIGHT_BYTES = 12
+"""Bytes for a weight of a teacher and its two moments, in float32."""
+STATE_BYTES = 8 * 2**30
+"""Bytes that the states of all teachers may take (8 GiB)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,18 +56,19 @@ class GPATE(AbstractMethod):
     teachers: int = 4000
     """Number of teachers, and of shards."""
     updates: int = 80
-    """Of the generator; each is one question to all teachers. More of them: more noise in each."""
+    """Number of times that teachers are asked, each followed by `generator_steps` steps of the
+    generator. The more, the more noise in each answer."""
     points: int = 50
-    """Generated rows that a question is about."""
+    """Generated rows that teachers are asked about at once."""
     aggregation: str = "sum"
-    """What teachers answer with: sum (directions) or histogram (votes, whole histograms), limbeck's
-    own; or confident-gnmax, as in the paper."""
+    """What teachers answer with: sum (vectors that are added up) or histogram (votes, of which whole
+    histograms are used), limbeck's own; or confident-gnmax, as in the paper."""
     projection: int = 0
-    """Coordinates to which a row's gradient is projected at random; 0: none."""
+    """Coordinates to which a row's gradient is projected at random; 0: it is not projected."""
     bins: int = 10
-    """Of a vote."""
+    """Number of bins that a vote chooses from."""
     clip: float = 1e-4
-    """Largest gradient that votes tell apart; beyond it they fall into the outermost bin."""
+    """Largest gradient that votes tell apart; what is beyond falls into the outermost bin."""
     threshold: float = 0.5
     """Share of the teachers that must agree (confident-gnmax)."""
     threshold_share: float = 0.05
@@ -82,47 +76,49 @@ class GPATE(AbstractMethod):
     batch: int = 15
     """Rows of its shard that a teacher sees at a time."""
     teacher_steps: int = 1
-    """Steps of a teacher in an update."""
+    """Steps of a teacher before each answer."""
     teacher_rate: float = 1e-2
     """Learning rate of the teachers."""
     teacher_decay: float = 0.2
-    """Part of its weights that a teacher forgets in a step: it then judges the generator of today."""
+    """Share of its weights that a teacher forgets in a step, so that it judges the generator as it is
+    now."""
     view: str = "features"
-    """What teachers see: rows, or limbeck's own: features, public random ones of each row (for images
-    those of small convolutional networks, for tables sines and cosines)."""
+    """What teachers see: rows as they are (rows); or public random features of each row, limbeck's
+    own (features): for images those of small convolutional networks, for tables sines and cosines."""
     networks: int = 2
-    """Random networks of the view, for images."""
+    """Random networks whose features teachers see, for images."""
     network_width: int = 16
     """Filters in each of their layers."""
     features: int = 200
-    """Random features of the view, for tables."""
+    """Random features that teachers see, for tables."""
     network: str = "per-class"
-    """The teachers' network: per-class (dense, a logit per class) or published (label beside each
-    layer, batch normalisation, for images a convolution)."""
+    """The teachers' own network: per-class (dense, a logit for each class) or published (the label
+    beside each layer, batch normalisation, for images a convolution)."""
     teacher_hidden: tuple[int, ...] = ()
-    """Widths of its hidden layers; none: linear, and then a question is about classes, not rows."""
+    """Widths of its hidden layers; none: teachers are linear, say the same about all rows of a class,
+    and are asked about classes instead of rows."""
     filters: int = 0
-    """Of the published network's convolution."""
+    """Filters of the published network's convolution; 0: it has none."""
     same_start: bool = True
-    """Whether all teachers start alike."""
+    """Whether all teachers start with the same weights."""
     code: int = 50
-    """Latent numbers of the generator."""
+    """Latent numbers that the generator makes a row from."""
     hidden: tuple[int, ...] = (200,)
     """Widths of the generator's dense layers."""
     channels: tuple[int, ...] = (16, 8)
-    """Of the image generator's convolutions."""
+    """Channels of the image generator's two convolutions."""
     learning_rate: float = 4e-3
-    """Of the generator."""
+    """Learning rate of the generator."""
     cooling: bool = False
-    """Whether that rate falls to nothing along a cosine."""
+    """Whether that rate falls to nothing along half a cosine."""
     momentum: float = 0.5
-    """Of the generator's Adam."""
+    """Momentum of the generator's Adam."""
     generator_steps: int = 3
-    """Of the generator in an update: more of them follow the same answer further, for free."""
+    """Steps of the generator after each answer; more of them follow it further, at no cost."""
     average: float = 0.9
-    """The released generator is a running mean of the learned ones with this memory; 0: the last."""
+    """Memory of the running mean of generators that is released; 0: the last one is."""
     count_epsilon: float = 0.01
-    """Epsilon for the class counts; 0: classes are equally likely."""
+    """Epsilon for the class counts; 0: none are measured, and classes are taken as equally likely."""
 
     def __post_init__(self) -> None:
         positive(
@@ -146,7 +142,7 @@ class GPATE(AbstractMethod):
         fraction(threshold=self.threshold, threshold_share=self.threshold_share)
         choice(
             aggregation=(self.aggregation, AGGREGATIONS),
-            network=(self.network, ("per-class", "published")),
+            network=(self.network, KINDS),
             view=(self.view, ("rows", "features")),
         )
         not_negative(projection=self.projection, filters=self.filters)
@@ -171,12 +167,12 @@ class GPATE(AbstractMethod):
         return [Asked(question=counts, share=0.0), votes]
 
     def aggregator(self, schema: Schema) -> GradientAggregator:
-        """The mechanism that answers an update's question."""
+        """What makes one gradient of those of all teachers."""
         return GradientAggregator(
             aggregation=self.aggregation,
             teachers=self.teachers,
-            points=len(schema.classes) if self._linear else self.points,
-            width=self.width(schema),
+            points=len(schema.classes) if self._by_class else self.points,
+            width=self.seen_width(schema),
             projection=self.projection,
             updates=self.updates,
             clip=self.clip,
@@ -196,26 +192,25 @@ class GPATE(AbstractMethod):
                 f"{self.name} must know how many rows to release: declare their approximate number "
                 "in the schema (rows = ...), or have them counted (count_epsilon)."
             )
-        if self.projection > self.width(schema):
+        width, weights = self.seen_width(schema), self.discriminator(schema).weights
+        if self.projection > width:
             raise LimbeckError(
-                f"A row has {self.width(schema)} numbers; it cannot be projected to "
-                f"{self.projection}."
+                f"A row has {width} numbers; it cannot be projected to {self.projection}."
             )
-        build = eqx.filter_eval_shape(self.discriminator, schema, jax.random.key(0))
-        weights = weights_of(build)
-        if 12 * weights * self.teachers > MEMORY:
+        needed = WEIGHT_BYTES * weights * self.teachers
+        if needed > STATE_BYTES:
             raise LimbeckError(
                 f"{self.teachers} teachers of {weights} weights need "
-                f"{12 * weights * self.teachers / 2**30:.0f} GiB; choose smaller or fewer ones."
+                f"{needed / 2**30:.0f} GiB; choose smaller or fewer ones."
             )
 
     @property
-    def _linear(self) -> bool:
-        """Linear teachers say the same about all rows of a class: one question per class will do."""
+    def _by_class(self) -> bool:
+        """Whether teachers are asked about classes: linear ones say the same about all their rows."""
         return self.network == "per-class" and not self.teacher_hidden
 
-    def sight(self, schema: Schema, seed: int) -> FeatureMap | None:
-        """The public features that teachers see rows by; None: rows as they are."""
+    def seen_features(self, schema: Schema, seed: int) -> FeatureMap | None:
+        """The public features that teachers see rows by; None: they see rows as they are."""
         if self.view == "rows":
             return None
         key = jax.random.fold_in(jax.random.key(seed), 7)
@@ -229,27 +224,53 @@ class GPATE(AbstractMethod):
         return Fourier(
             slots=schema.slots,
             size=self.features,
-            length_scales=tuple(wide * default_length_scales(schema)[-1] for wide in TABLE_WIDTHS),
+            length_scales=tuple(wide * default_length_scales(schema)[-1] for wide in LENGTH_SCALES),
             key=key,
         )
 
-    def width(self, schema: Schema) -> int:
+    def seen_width(self, schema: Schema) -> int:
         """Numbers in a row as teachers see it."""
-        seen = eqx.filter_eval_shape(self.sight, schema, 0) if self.view != "rows" else None
-        return schema.slots if seen is None else int(seen.size)
+        if self.view == "rows":
+            return schema.slots
+        return int(eqx.filter_eval_shape(self.seen_features, schema, 0).size)
 
-    def discriminator(self, schema: Schema, key: PRNGKeyArray) -> Discriminator:
-        """A fresh network of a teacher."""
-        width, classes = self.width(schema), len(schema.classes)
-        if self.network == "per-class":
-            return ClassLogits(width=width, classes=classes, hidden=self.teacher_hidden, key=key)
-        return Published(
-            width=width,
-            classes=classes,
+    def discriminator(self, schema: Schema) -> DiscriminatorSpec:
+        """The description of the teachers' network."""
+        image = schema.image if self.view == "rows" else None
+        return DiscriminatorSpec(
+            kind=self.network,
+            width=self.seen_width(schema),
+            classes=len(schema.classes),
             hidden=self.teacher_hidden,
             filters=self.filters,
-            shape=schema.image.shape if schema.image and self.view == "rows" else None,
-            key=key,
+            shape=image.shape if image else None,
+        )
+
+    def critic(self, schema: Schema, seed: int) -> Critic:
+        """What each teacher does."""
+        return Critic(
+            network=self.discriminator(schema),
+            seed=seed ^ 0x5EED,
+            same_start=self.same_start,
+            aggregator=self.aggregator(schema),
+            count=self.teachers,
+            batch=self.batch,
+            turns=self.teacher_steps,
+            learning_rate=self.teacher_rate,
+            decay=self.teacher_decay,
+        )
+
+    def student(self) -> Student:
+        """How the generator learns from the teachers' noisy answers."""
+        return Student(
+            points=self.points,
+            by_class=self._by_class,
+            code=self.code,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+            cooling=self.cooling,
+            steps=self.updates * self.generator_steps,
+            average=self.average,
         )
 
     # ---- the run ----------------------------------------------------------------------------
@@ -261,107 +282,35 @@ class GPATE(AbstractMethod):
         weights, size = class_weights(measured.get(COUNTS, np.ones(classes)))
         generator, settings = self._teach(private, seed)
         norm_key = jax.random.fold_in(jax.random.key(seed), 3)
-        settled = settle(generator, jnp.arange(5000) % classes, key=norm_key)
         return Product(
-            source=Generated(generator=settled, settings=settings, class_weights=weights),
+            source=trained_source(generator, settings, weights, key=norm_key),
             rows=schema.rows or max(1, round(size)),
             measurements=measured,
         )
 
     def _teach(self, private: Private, seed: int) -> tuple[Generator, dict[str, Any]]:
-        schema = private.schema
+        """The generator after all updates, and what it is built from."""
+        schema, student = private.schema, self.student()
         aggregator = self.aggregator(schema)
         settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}
         if schema.image:
             settings["channels"] = list(self.channels)
         build_key, ask_key = jax.random.split(jax.random.key(seed))
         generator = build_generator(schema, settings, key=build_key)
-        phi = self.sight(schema, seed)
-        faculty = Faculty(self._critic(schema, aggregator, seed), phi)
-        state = self._optimiser.init(eqx.filter(generator, eqx.is_inexact_array))
-        mean = generator
-        with private.steps(aggregator.ballot.name, faculty) as ask:
+        phi = self.seen_features(schema, seed)
+        state, mean = student.start(generator), generator
+        teachers = Faculty(self.critic(schema, seed), phi)
+        with private.steps(aggregator.ballot.name, teachers) as ask:
             for key in jax.random.split(ask_key, self.updates):
-                codes, question = _question(self, aggregator, generator, phi, key)
-                tallies = [answer.values for answer in ask({"question": question})]
-                wanted = aggregator.restore(tallies, question.matrices)
-                wanted = wanted[question.labels] if self._linear else wanted
+                codes, asked = student.consultation(aggregator, generator, phi, key)
+                tallies = [answer.values for answer in ask({"question": asked})]
+                directions = aggregator.restore(tallies, asked.matrices)
+                directions = directions[asked.labels] if self._by_class else directions
                 for step in range(self.generator_steps):
-                    if self._linear and step:  # what linear teachers say holds for other rows, too
+                    if self._by_class and step:  # what holds for a class holds for other rows of it
                         codes = jax.random.normal(jax.random.fold_in(key, step), codes.shape)
-                    generator, state = _moved(
-                        self, generator, state, phi, codes, question.labels, wanted
+                    generator, state = student.moved(
+                        generator, state, phi, codes, asked.labels, directions
                     )
-                mean = _averaged(mean, generator, self.average) if self.average else generator
+                mean = student.averaged(mean, generator) if self.average else generator
         return mean, settings
-
-    @property
-    def _optimiser(self) -> optax.GradientTransformation:
-        rate: Any = self.learning_rate
-        if self.cooling:
-            rate = optax.cosine_decay_schedule(rate, self.updates * self.generator_steps)
-        return optax.adam(rate, b1=self.momentum)
-
-    def _critic(self, schema: Schema, aggregator: GradientAggregator, seed: int) -> Critic:
-        return Critic(
-            builder=self,
-            schema=schema,
-            seed=seed ^ 0x5EED,
-            same_start=self.same_start,
-            aggregator=aggregator,
-            count=self.teachers,
-            batch=self.batch,
-            turns=self.teacher_steps,
-            learning_rate=self.teacher_rate,
-            decay=self.teacher_decay,
-        )
-
-
-# ---- post-processing: nothing below sees a row or a teacher -----------------------------------------
-
-
-@eqx.filter_jit
-def _question(
-    method: GPATE, aggregator: GradientAggregator, generator: Generator, phi: Any, key: Array
-) -> tuple[Array, Question]:
-    """Generated rows to ask about, with the codes they were made from."""
-    keys = jax.random.split(key, 3)
-    codes = jax.random.normal(keys[0], (method.points, method.code))
-    labels = jax.random.permutation(keys[1], jnp.arange(method.points) % generator.classes)
-    rows = _seen(generator, phi, codes, labels)
-    matrices = aggregator.projections(keys[2])
-    if not method._linear:
-        return codes, Question(rows, labels, rows, labels, matrices)
-    each = jnp.arange(generator.classes)
-    return codes, Question(rows, labels, jnp.zeros((len(each), rows.shape[1])), each, matrices)
-
-
-@eqx.filter_jit
-def _moved(
-    method: GPATE,
-    generator: Generator,
-    state: Any,
-    phi: Any,
-    codes: Array,
-    labels: Array,
-    wanted: Array,
-) -> tuple[Generator, Any]:
-    """The generator after one step of squared error towards its rows moved by `wanted`."""
-    weights, rest = eqx.partition(generator, eqx.is_inexact_array)
-    _, pull = jax.vjp(lambda w: _seen(eqx.combine(w, rest), phi, codes, labels), weights)
-    change, state = method._optimiser.update(pull(-wanted)[0], state)
-    return eqx.combine(optax.apply_updates(weights, change), rest), state
-
-
-def _seen(generator: Generator, phi: Any, codes: Array, labels: Array) -> Array:
-    """Generated rows as teachers see them."""
-    rows = generator(codes, labels, [])
-    return rows if phi is None else phi(rows)
-
-
-@eqx.filter_jit
-def _averaged(mean: Generator, now: Generator, memory: float) -> Generator:
-    parts = eqx.partition(now, eqx.is_inexact_array)
-    old = eqx.filter(mean, eqx.is_inexact_array)
-    mixed = jax.tree_util.tree_map(lambda m, n: memory * m + (1 - memory) * n, old, parts[0])
-    return eqx.combine(mixed, parts[1])

@@ -1,9 +1,10 @@
-"""DPGradAgg: how the gradients of many teachers become one, privately (paper 003, algorithm 1).
+"""DPGradAgg: how the gradients of many teachers become one, privately (G-PATE, algorithm 1).
 
-Each teacher projects its gradient, clips it and votes for a bin per coordinate; the noisy
-histograms name a bin (Confident-GNMax); the bins' middles are projected back. Two variants are
-limbeck's own: `histogram` takes the mean of the whole noisy histogram, which costs no more than its
-argmax; `sum` adds up the teachers' directions themselves.
+Each teacher projects its gradients at random to few coordinates, clips them, and votes for one bin of
+values per coordinate. In the paper's way (Confident-GNMax) a coordinate becomes the middle of the bin
+with most noisy votes, if enough teachers agree, and is projected back. Two ways are limbeck's own:
+`histogram` takes the mean of the whole noisy histogram, which costs no more than its largest bin;
+`sum` adds up the teachers' gradients themselves, made a vector of norm 1.
 """
 
 from __future__ import annotations
@@ -21,26 +22,28 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ...privacy import Ballot, Directions, Votes
 
 AGGREGATIONS = ("sum", "histogram", "confident-gnmax")
-NAME = "teachers' gradients"
-FLOOR = 1e-12
-"""Norm below which a gradient says nothing."""
+QUESTION = "teachers' gradients"
+"""Name of the question that every update asks."""
+LEAST_NORM = 1e-12
+"""Norm of a gradient below which it says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradientAggregator:
-    """What teachers answer with, the mechanism that counts it, and what is made of the tally.
+    """The form of a teacher's answer, the question that adds answers up, and what is made of their
+    noisy sum.
 
     Args:
-        aggregation: confident-gnmax (the paper's), histogram or sum (ours).
-        teachers: How many answer.
-        points: Generated rows whose gradients are asked for at once.
+        aggregation: confident-gnmax (the paper's), histogram or sum (limbeck's own).
+        teachers: Number of teachers that answer.
+        points: Rows whose gradients are asked for at once.
         width: Numbers in a row's gradient.
-        projection: Coordinates it is projected to; 0: all of them.
-        updates: How many questions there will be.
-        clip: Largest coordinate; beyond it votes go to the outermost bin.
-        bins: Of a histogram.
-        threshold: Share of the teachers that must agree.
-        threshold_share: Share of the budget for finding out whether they do.
+        projection: Coordinates that it is projected to; 0: it is not projected.
+        updates: Number of times that teachers will be asked.
+        clip: Largest coordinate that votes tell apart; what is beyond falls into the outermost bin.
+        bins: Number of bins that a vote chooses from.
+        threshold: Share of the teachers that must agree (confident-gnmax).
+        threshold_share: Share of the budget for finding out whether they do (confident-gnmax).
     """
 
     aggregation: str
@@ -56,6 +59,7 @@ class GradientAggregator:
 
     @property
     def _kept(self) -> int:
+        """Coordinates of a gradient that votes are about."""
         return self.projection or self.width
 
     @property
@@ -63,9 +67,9 @@ class GradientAggregator:
         """The question that is asked of the rows."""
         size = self.points * self._kept
         if self.aggregation == "sum":
-            return Directions(name=NAME, size=size, count=self.updates)
+            return Directions(name=QUESTION, size=size, count=self.updates)
         return Votes(
-            name=NAME,
+            name=QUESTION,
             coordinates=size,
             bins=self.bins,
             count=self.updates,
@@ -80,29 +84,34 @@ class GradientAggregator:
         return jax.random.normal(key, shape) / math.sqrt(self._kept)
 
     def answer(self, gradients: Float[Array, "points width"], matrices: Any) -> Array:
-        """One teacher's answer."""
+        """One teacher's answer: a vector of norm 1 at most, or the number of a bin per coordinate."""
         if matrices is not None:
             gradients = jnp.einsum("pw,pwk->pk", gradients, matrices)
         if self.aggregation == "sum":
             # A direction for every point that the teacher knows something about, together of norm 1.
             norms = jnp.sqrt((gradients**2).sum(axis=1, keepdims=True))
-            known = jnp.maximum((norms > FLOOR).sum(), 1)
-            return (gradients / jnp.maximum(norms, FLOOR) / jnp.sqrt(known)).ravel()
+            known = jnp.maximum((norms > LEAST_NORM).sum(), 1)
+            return (gradients / jnp.maximum(norms, LEAST_NORM) / jnp.sqrt(known)).ravel()
         inside = jnp.clip(jnp.nan_to_num(gradients.ravel()), -self.clip, self.clip)
-        at = jnp.floor((inside / self.clip + 1) / 2 * self.bins).astype(jnp.int32)
-        return jnp.minimum(at, self.bins - 1)
+        voted = jnp.floor((inside / self.clip + 1) / 2 * self.bins).astype(jnp.int32)
+        return jnp.minimum(voted, self.bins - 1)
 
     def restore(self, tallies: Sequence[np.ndarray], matrices: Any) -> Array:
-        """Noisy tallies to one gradient per point, (points, width); sees no teacher."""
+        """Noisy answers, added up, to one gradient per point, (points, width); sees no teacher.
+
+        Args:
+            tallies: The noisy sum or histograms; of confident-gnmax, their noisy largest counts first.
+            matrices: The projections that teachers used.
+        """
         if self.aggregation == "sum":
-            found = tallies[0].ravel() * math.sqrt(self.points) / self.teachers
+            mean = tallies[0].ravel() * math.sqrt(self.points) / self.teachers
         elif self.aggregation == "histogram":
-            found = tallies[0] @ self.middles / self.teachers
+            mean = tallies[0] @ self.middles / self.teachers
         else:
             largest, votes = tallies
             bins = confident_gnmax(largest.ravel(), votes, self.threshold * self.teachers)
-            found = np.where(bins < 0, 0.0, self.middles[bins])
-        kept = jnp.asarray(found.reshape(self.points, self._kept), jnp.float32)
+            mean = np.where(bins < 0, 0.0, self.middles[bins])
+        kept = jnp.asarray(mean.reshape(self.points, self._kept), jnp.float32)
         return kept if matrices is None else jnp.einsum("pk,pwk->pw", kept, matrices)
 
     @property

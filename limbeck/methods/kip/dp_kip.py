@@ -11,32 +11,29 @@ import numpy as np
 import optax
 from jaxtyping import Array
 
-from ...errors import LimbeckError, choice, fraction, positive
-from ...features import Support, centred, features_of, gaussian_support, pull_back, row_loss
-from ...privacy import (
-    Asked,
-    FeatureGradients,
-    FeatureSpaceGradients,
-    Gradients,
-    Histogram,
-    PlainGradients,
-    Private,
-    PulledGradients,
-    TangentGradients,
-)
+from ...errors import LimbeckError, choice, fraction, positive, unless_auto
+from ...features import Support, centred, features_of, gaussian_support, pull_back
+from ...privacy import Asked, FeatureSpaceGradients, Gradients, Histogram, Private
 from ...schema import Schema
 from ..base import Product, Progress, check_values_declared
 from ..mean_embedding.embedding import COUNTS, class_weights
+from ..part import Auto
 from ..source import Distilled
-from .kernel import AbstractKernelMethod, View
+from .kernel import SupportRegression
+from .kernel_method import AbstractKernelMethod
 
 GRADIENT = "gradient"
+"""Name of the question that every step asks."""
 LEAST_CLIP = 1e-12
-"""Squares of smaller norms would vanish in float32."""
+"""Smallest norm to clip to: squares of smaller ones would vanish in float32."""
 MOST_START = 1000.0
+"""Largest standard deviation of the noise that learned rows start from."""
 MOST_STEPS = 1_000_000
+"""Largest number of steps."""
 MOST_WEIGHT = 20.0
-"""A class's loss is never weighted by more than this: its gradients are clipped alike anyway."""
+"""Largest factor of a class's loss: gradients are clipped to one norm after it anyway."""
+START_SPREAD = {"images": 0.3, "tables": 1.0}
+"""Standard deviation of the noise that learned rows start from, unless another is set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,37 +56,40 @@ class DPKIP(AbstractKernelMethod):
     )
 
     epochs: float = 10.0
-    """Passes over the data: the number of steps is epochs / rate."""
+    """Expected number of times that a step draws a row: the number of steps is epochs / rate."""
     batch: int = 500
-    """Expected rows in a step."""
-    batch_rate: float = 0.0
-    """The same as a share of the declared rows; 0: `batch` counts."""
+    """Rows that a step draws, on average."""
+    batch_rate: float | Auto = "auto"
+    """Probability with which a step draws a row; auto: `batch` over the schema's declared rows."""
     clip: float = 1e-6
-    """Largest norm of a row's gradient. Far below typical norms, every row counts alike."""
+    """Largest norm of a row's gradient. Far below typical norms every row counts alike."""
     learning_rate: float = 0.01
-    """Of the optimiser."""
+    """Step size of the optimiser."""
     optimiser: str = "adam"
-    """adam or sgd."""
+    """What makes steps of noisy gradients: adam or sgd."""
     adam_epsilon: float = 1e-2
-    """What Adam adds to its denominator. Large against the noise: momentum without scaling."""
+    """What Adam adds to the root of its second moments before it divides by it. If that is large
+    against them, Adam is gradient descent with momentum."""
     scaling: str = "free"
-    """free: gradients are divided by `clip` before the optimiser sees them; published: they are
-    not, so that `clip` is a second learning rate, as in the papers' tables."""
-    start_spread: float = 0.0
-    """Deviation of the noise that learned rows start from, in what the kernel sees; 0: 0.3 for
-    images, 1 for tables. Near the size of real rows, one `clip` fits the first steps and the
-    last; the papers' is 1."""
+    """Whether gradients are divided by `clip` before the optimiser sees them (free), or not
+    (published): then `clip` acts as a second learning rate, as in the papers' tables."""
+    start_spread: float | Auto = "auto"
+    """Standard deviation of the noise that learned rows start from, as the kernel sees rows; auto:
+    0.3 for images, 1 for tables. Near the size of real rows one `clip` fits the first steps and
+    the last; the papers' is 1."""
     labels: str = "balanced"
-    """Fixed labels of the learned rows: balanced, or drawn uniformly."""
+    """Labels of the learned rows, which stay fixed: as many of each class (balanced), or drawn
+    at random (uniform)."""
     corrupted: float = 0.0
-    """Share of the numbers that stay as drawn and are never learned."""
+    """Share of a learned row's numbers that stay as they were drawn and are never learned."""
     corrupted_per_row: bool = False
-    """Whether each learned row has corrupted places of its own."""
+    """Whether each learned row has such numbers in places of its own."""
     mechanism: str = "pixels"
-    """Where gradients are clipped and noise is added: pixels, as in the papers; or features,
-    limbeck's own, cheaper per step, for kernels with features."""
+    """Where gradients are clipped and noise is added: in the rows' numbers (pixels), as in the
+    papers; or in the kernel's features, limbeck's own, cheaper per step (features)."""
     weigh_classes: bool = False
-    """Weigh losses by the inverse of noisy class counts, against imbalance."""
+    """Whether a row's loss is weighted by the inverse of its class's noisy count, so that small
+    classes count as much as large ones."""
     count_share: float = 0.05
     """Share of the budget for those counts."""
 
@@ -104,10 +104,12 @@ class DPKIP(AbstractKernelMethod):
         )
         if self.clip < LEAST_CLIP:
             raise LimbeckError(f"Expected clip >= {LEAST_CLIP:g}, got {self.clip:g}.")
-        if not 0 <= self.start_spread <= MOST_START:
-            raise LimbeckError(
-                f"Expected 0 <= start_spread <= {MOST_START:g}, got {self.start_spread:g}."
-            )
+        spread = unless_auto(start_spread=self.start_spread)
+        rate = unless_auto(batch_rate=self.batch_rate)
+        if spread is not None and not 0 < spread <= MOST_START:
+            raise LimbeckError(f"Expected 0 < start_spread <= {MOST_START:g}, got {spread:g}.")
+        if rate is not None and not 0 < rate <= 1:
+            raise LimbeckError(f"Expected 0 < batch_rate <= 1, got {rate}.")
         fraction(count_share=self.count_share)
         choice(
             optimiser=(self.optimiser, ("adam", "sgd")),
@@ -117,21 +119,21 @@ class DPKIP(AbstractKernelMethod):
         )
         if not 0 <= self.corrupted < 1:
             raise LimbeckError(f"Expected 0 <= corrupted < 1, got {self.corrupted}.")
-        if not 0 <= self.batch_rate <= 1:
-            raise LimbeckError(f"Expected 0 <= batch_rate <= 1, got {self.batch_rate}.")
-        if self.mechanism == "features" and not self._has_features:
-            raise LimbeckError(f"The kernel {self.kernel} has no finite features to add noise to.")
+        if self.mechanism == "features" and not self.kernel.has_features:
+            raise LimbeckError(
+                f"The kernel {self.kernel.name} has no finite features to add noise to."
+            )
 
     # ---- the plan ---------------------------------------------------------------------------
 
     def rate(self, schema: Schema) -> float:
-        """Probability with which a row enters a step."""
+        """Probability with which a step draws a row."""
         if schema.rows is None:
             raise LimbeckError(
                 f"{self.name} draws batches by a public rate: declare an approximate number of "
                 "rows in the schema (rows = ...)."
             )
-        rate = self.batch_rate or self.batch / schema.rows
+        rate = self.batch / schema.rows if self.batch_rate == "auto" else self.batch_rate
         if rate > 1:
             raise LimbeckError(
                 f"A batch of {self.batch} is more than the {schema.rows} rows that the schema "
@@ -142,8 +144,8 @@ class DPKIP(AbstractKernelMethod):
     def questions(self, schema: Schema) -> list[Asked]:
         check_values_declared(self.name, schema)
         size, rate = self.support_size(schema), self.rate(schema)
-        self.view(schema)
-        self.function(schema, 0)  # refuses images that it cannot take
+        self.view(schema)  # refuses a centre or a spread that fits no image
+        self.kernel.function(schema, 0)  # refuses images that it cannot take
         width = schema.slots - round(self.corrupted * schema.slots)
         if not width:
             raise LimbeckError(
@@ -151,7 +153,7 @@ class DPKIP(AbstractKernelMethod):
                 "choose less."
             )
         if self.mechanism == "features":
-            width = self.features(schema, 0).size
+            width = self.kernel.features(schema, 0).size
         steps = max(1, round(self.epochs / rate))
         if steps > MOST_STEPS:
             raise LimbeckError(
@@ -178,25 +180,35 @@ class DPKIP(AbstractKernelMethod):
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
         schema = private.schema
         measured = {COUNTS: private.ask(COUNTS).values} if self.weigh_classes else {}
-        weights = self._class_weights(schema, measured)
         label_key, start_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), 1))
         labels = self._labels(schema, label_key)
-        support = gaussian_support(
+        regression = SupportRegression(
+            support=self._start(schema, labels, start_key),
+            class_weights=self._class_weights(schema, measured),
+            ridge=self.ridge,
+            view=self.view(schema),
+        )
+        learned = self._learn(private, regression, seed)
+        return Product(
+            source=Distilled(slots=regression.view.back(learned), labels=labels),
+            rows=len(labels),
+            measurements=measured,
+        )
+
+    def _start(self, schema: Schema, labels: np.ndarray, key: Array) -> Support:
+        """Rows of noise, which the steps will move."""
+        usual = START_SPREAD["images" if schema.image else "tables"]
+        return gaussian_support(
             np.asarray(centred(labels, len(schema.classes))),
             schema.slots,
-            spread=self.start_spread or (0.3 if schema.image else 1.0),
+            spread=usual if self.start_spread == "auto" else self.start_spread,
             corrupted=self.corrupted,
             per_row=self.corrupted_per_row,
-            key=start_key,
-        )
-        learned = self._learn(private, support, weights, seed)
-        slots = self.view(schema).back(learned)
-        return Product(
-            source=Distilled(slots=slots, labels=labels), rows=len(labels), measurements=measured
+            key=key,
         )
 
     def _class_weights(self, schema: Schema, measured: dict[str, np.ndarray]) -> np.ndarray:
-        """Factors of the classes' losses; the mean over noisy rows is about one."""
+        """Factors of the classes' losses; their mean over noisy rows is about one."""
         classes = len(schema.classes)
         if not measured:
             return np.ones(classes)
@@ -204,22 +216,17 @@ class DPKIP(AbstractKernelMethod):
         return np.minimum(MOST_WEIGHT, 1 / (classes * np.maximum(shares, 1e-9)))
 
     def _labels(self, schema: Schema, key: Array) -> np.ndarray:
-        balanced = self.labels_of(schema)
+        balanced = self.balanced_labels(schema)
         if self.labels == "balanced":
             return balanced
         return np.asarray(jax.random.randint(key, balanced.shape, 0, len(schema.classes)))
 
-    def _learn(
-        self, private: Private, support: Support, weights: np.ndarray, seed: int
-    ) -> np.ndarray:
-        """The support after all steps, as the kernel sees it."""
-        schema = private.schema
-        divisor = (
-            self.rate(schema) * (schema.rows or 1) * (self.clip if self.scaling == "free" else 1.0)
-        )
-        feature_space = self.mechanism == "features"
-        features = self.features(schema, seed) if self._has_features else None
-        source = self._gradients(schema, support, weights, features)
+    def _learn(self, private: Private, regression: SupportRegression, seed: int) -> np.ndarray:
+        """The learned rows after all steps, as the kernel sees them."""
+        schema, support = private.schema, regression.support
+        batch = self.rate(schema) * (schema.rows or 1)
+        divisor = batch * (self.clip if self.scaling == "free" else 1.0)
+        source, state_of, gradient_of = self._mechanism(schema, regression, seed)
         optimiser = (
             optax.adam(self.learning_rate, eps=self.adam_epsilon)
             if self.optimiser == "adam"
@@ -235,47 +242,36 @@ class DPKIP(AbstractKernelMethod):
 
         with private.steps(GRADIENT, source) as ask:
             for _ in range(private.step_count(GRADIENT)):
-                if feature_space:
-                    placed = support.place(free).astype(np.float32)
-                    phi = features_of(features, placed)
-                    noisy = ask({"parameters": phi.ravel()})[0].values
-                    noisy = noisy.reshape(phi.shape).astype(np.float32)
-                    gradient = support.pick(pull_back(features, placed, noisy))
-                else:
-                    gradient = ask({"parameters": free})[0].values
-                scaled = jnp.asarray(gradient / divisor, jnp.float32)
+                noisy = ask({"parameters": state_of(free)})[0].values
+                scaled = jnp.asarray(gradient_of(noisy, free) / divisor, jnp.float32)
                 moved, state = update(scaled, state, jnp.asarray(free))
                 free = np.asarray(moved)
         return support.place(free)
 
-    @property
-    def _has_features(self) -> bool:
-        return self.kernel not in ("fc-ntk", "conv-ntk")
+    def _mechanism(self, schema: Schema, regression: SupportRegression, seed: int) -> Any:
+        """Where rows' gradients are taken: what clips and adds them up, the parameters they are taken
+        at, and what turns their noisy sum into a gradient by the learned rows' free numbers."""
+        if self.mechanism == "pixels":
+            source = self.kernel.gradients(schema, seed, regression)
+            return source, lambda free: free, lambda noisy, free: noisy
+        features, support = self.kernel.features(schema, seed), regression.support
 
-    def _gradients(
-        self, schema: Schema, support: Support, weights: np.ndarray, features: Any
-    ) -> Any:
-        """How rows' gradients are clipped and added up, for the kernel at hand."""
-        view = self.view(schema)
-        common: dict[str, Any] = {"ridge": self.ridge, "class_weights": weights, "view": view}
-        if self.kernel == "fc-ntk":
-            return TangentGradients(kernel=self.tangent(), support=support, **common)
-        if self.kernel == "conv-ntk":
-            return PlainGradients(loss=self._loss(schema, support, weights, view), chunk=4)
-        if self.mechanism == "features":
-            return FeatureSpaceGradients(features=features, targets=support.targets, **common)
-        kind = FeatureGradients if hasattr(features, "derivative") else PulledGradients
-        return kind(features=features, support=support, **common)
+        def placed(free: np.ndarray) -> np.ndarray:
+            return support.place(free).astype(np.float32)
 
-    def _loss(self, schema: Schema, support: Support, weights: np.ndarray, view: View) -> Any:
-        kernel = self.function(schema, 0)
-        targets = jnp.asarray(support.targets, jnp.float32)
-        factors = jnp.asarray(weights, jnp.float32)
+        def state_of(free: np.ndarray) -> np.ndarray:
+            return features_of(features, placed(free)).ravel()
 
-        def loss(free: Array, slots: Array, label: Array) -> Array:
-            wanted = centred(label, targets.shape[1])
-            placed = support.place_traced(free)
-            value = row_loss(kernel, placed, targets, view(slots), wanted, self.ridge)
-            return factors[label] * value
+        def gradient_of(noisy: np.ndarray, free: np.ndarray) -> np.ndarray:
+            """By the chain rule: what is clipped and noised in feature space is free from there on."""
+            by_feature = noisy.reshape(len(support.start), -1).astype(np.float32)
+            return support.pick(pull_back(features, placed(free), by_feature))
 
-        return loss
+        source = FeatureSpaceGradients(
+            features=features,
+            targets=support.targets,
+            ridge=regression.ridge,
+            class_weights=regression.class_weights,
+            view=regression.view,
+        )
+        return source, state_of, gradient_of

@@ -1,9 +1,11 @@
-"""Kernels by name, and what KIP and DP-KIP have in common: a support, a kernel, a ridge."""
+"""What a kernel is to kernel inducing points: a function of two rows, and gradients through it."""
 
 from __future__ import annotations
 
+import abc
 import hashlib
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,14 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ...errors import LimbeckError, choice, positive
-from ...features import ConvolutionalNTK, EmpiricalNTK, FullyConnectedNTK, Perceptual, Scattering
-from ...nets import LeNet, ResNet18, filled_network
+from ...errors import LimbeckError
+from ...features import Support, centred, row_loss
+from ...nets import filled_network
+from ...privacy import FeatureGradients, PlainGradients, PulledGradients
 from ...schema import Image, Schema
-from ..base import AbstractMethod
+from ..part import AbstractPart
 
-KERNELS = ("fc-ntk", "conv-ntk", "e-ntk", "scattering", "perceptual")
-NETWORK_KERNELS = ("e-ntk", "perceptual")
+CHUNK_ROWS = 4
+"""Rows whose gradients are made at once where autodiff makes them: each needs much memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,9 @@ class View:
     """From slots in [0, 1] to the numbers a kernel sees, and back."""
 
     centre: np.ndarray
+    """What is subtracted from each slot."""
     spread: np.ndarray
+    """What each is then divided by."""
 
     def __call__(self, slots: Any) -> Any:
         return (slots - self.centre.astype(slots.dtype)) / self.spread.astype(slots.dtype)
@@ -37,56 +42,96 @@ class View:
         return (seen * self.spread + self.centre).astype(np.float32)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SupportRegression:
+    """The regression of a row's label on the learned rows: its loss is what gradients are of."""
+
+    support: Support
+    """The learned rows and their targets."""
+    class_weights: np.ndarray
+    """Factor of the loss of each class's rows."""
+    ridge: float
+    """In units of the mean of the kernel's diagonal."""
+    view: View
+    """What the kernel sees of a row's slots."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class AbstractKernelMethod(AbstractMethod):
-    """Settings of kernel inducing points, private or not."""
+class AbstractKernel(AbstractPart):
+    """A kernel with its settings."""
 
-    fixed_size: ClassVar[bool] = True
+    for_tables: ClassVar[bool] = False
+    """Whether it can serve tables; all kernels serve images."""
+    has_features: ClassVar[bool] = False
+    """Whether it is an inner product of finitely many features, and so has `features`."""
 
-    kernel: str = "fc-ntk"
-    """Which kernel: fc-ntk, conv-ntk, e-ntk, scattering, perceptual."""
-    per_class: int = 10
-    """Rows to learn for each class."""
-    ridge: float = 1e-6
-    """Of the kernel regression, in units of the mean of the kernel's diagonal."""
-    depth: int = 1
-    """Hidden layers of fc-ntk."""
-    blocks: int = 3
-    """Halvings of the image in conv-ntk."""
-    normalisation: str = "none"
-    """Of scattering features: none, position (the published one), group."""
-    unit_norm: bool = False
-    """Whether scattering features are divided by their norm."""
-    grid: int = 2
-    """Places per side at which perceptual features are averaged."""
+    @abc.abstractmethod
+    def function(self, schema: Schema, seed: int) -> Any:
+        """The kernel as a function of two sets of rows, as it sees them: (n, d), (m, d) -> (n, m).
+
+        Raises:
+            LimbeckError: It cannot serve images of this shape.
+        """
+
+    def features(self, schema: Schema, seed: int) -> Any:
+        """The features whose inner product it is; random weights follow from the seed alone."""
+        raise LimbeckError(f"The kernel {self.name} has no finite features.")
+
+    def gradients(self, schema: Schema, seed: int, regression: SupportRegression) -> Any:
+        """How single rows' gradients by the learned rows are clipped and added up: here one by one."""
+        return PlainGradients(
+            loss=plain_loss(self.function(schema, seed), regression), chunk=CHUNK_ROWS
+        )
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee takes for granted when this kernel is used."""
+        return ()
+
+    def public_files(self) -> list[dict[str, str]]:
+        """Files that it uses beside the rows: `name`, `sha256` and `purpose` of each."""
+        return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractFeatureKernel(AbstractKernel):
+    """A kernel that is the inner product of finitely many features of an image."""
+
+    has_features: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def features(self, schema: Schema, seed: int) -> Any: ...
+
+    def function(self, schema: Schema, seed: int) -> InnerProducts:
+        return InnerProducts(self.features(schema, seed))
+
+    def gradients(self, schema: Schema, seed: int, regression: SupportRegression) -> Any:
+        features = self.features(schema, seed)
+        # Features that can write their derivative down need not be differentiated row by row.
+        kind = FeatureGradients if hasattr(features, "derivative") else PulledGradients
+        return kind(features=features, **vars(regression))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractNetworkKernel(AbstractFeatureKernel):
+    """A kernel whose features are those of a network, with random or with public weights."""
+
     network: str = ""
-    """File with public weights for e-ntk or perceptual; empty: random weights."""
+    """File (.npz) with the network's weights, which must be public; empty: random weights."""
     network_digest: str = ""
     """SHA-256 of that file; filled in where it is empty, checked where it is not."""
-    centre: tuple[float, ...] = ()
-    """What is taken from slots in [0, 1] before the kernel sees them: one number, or one per
-    channel. Empty: 0 for images, 0.5 for tables."""
-    spread: tuple[float, ...] = ()
-    """What they are then divided by. Empty: 1 for images, 0.5 for tables."""
 
     def __post_init__(self) -> None:
-        positive(
-            per_class=self.per_class,
-            ridge=self.ridge,
-            depth=self.depth,
-            blocks=self.blocks,
-            grid=self.grid,
-        )
-        positive(**{f"spread[{i}]": s for i, s in enumerate(self.spread)})
-        choice(kernel=(self.kernel, KERNELS))
-        choice(normalisation=(self.normalisation, ("none", "position", "group")))
         if self.network:
-            if self.kernel not in NETWORK_KERNELS:
-                raise LimbeckError(f"The kernel {self.kernel} uses no network.")
-            found = _digest(self.network)
-            if self.network_digest not in ("", found):
+            digest = _digest(self.network)
+            if self.network_digest not in ("", digest):
                 raise LimbeckError(f"{self.network} is not the network that the settings name.")
-            object.__setattr__(self, "network_digest", found)
+            object.__setattr__(self, "network_digest", digest)
+
+    def _filled(self, kind: Any, schema: Schema, seed: int) -> Any:
+        """A network of this kind with the weights of the file, or else drawn from the seed."""
+        key = jax.random.fold_in(jax.random.key(seed), 2)
+        network = kind(shape=image_of(schema).shape, classes=len(schema.classes), key=key)
+        return filled_network(network, _read(self.network)) if self.network else network
 
     def assumptions(self) -> tuple[str, ...]:
         if not self.network:
@@ -99,88 +144,9 @@ class AbstractKernelMethod(AbstractMethod):
     def public_files(self) -> list[dict[str, str]]:
         if not self.network:
             return []
-        purpose = f"weights of the network of the kernel {self.kernel}"
+        purpose = f"weights of the network of the kernel {self.name}"
         name = Path(self.network).name
         return [{"name": name, "sha256": self.network_digest, "purpose": purpose}]
-
-    # ---- what follows from the settings and the schema ----------------------------------------
-
-    def support_size(self, schema: Schema) -> int:
-        """Rows of the support; refuses a schema that the kernel cannot serve."""
-        classes = len(schema.classes)
-        if classes < 2:
-            raise LimbeckError(f"{self.name} learns rows of classes; the schema declares no label.")
-        if self.kernel != "fc-ntk" and not schema.image:
-            raise LimbeckError(f"The kernel {self.kernel} is for images; for tables use fc-ntk.")
-        size = self.per_class * classes
-        if schema.rows is not None and size > schema.rows:
-            raise LimbeckError(
-                f"{size} rows to learn ({self.per_class} per class) are more than the "
-                f"{schema.rows} that the schema declares; choose a smaller per_class."
-            )
-        return size
-
-    def labels_of(self, schema: Schema) -> np.ndarray:
-        """The same number of each class."""
-        return np.arange(self.support_size(schema)) % len(schema.classes)
-
-    def view(self, schema: Schema) -> View:
-        image = schema.image
-        centre = self.centre or ((0.0,) if image else (0.5,))
-        spread = self.spread or ((1.0,) if image else (0.5,))
-        return View(_per_slot("centre", centre, schema), _per_slot("spread", spread, schema))
-
-    def tangent(self) -> FullyConnectedNTK:
-        return FullyConnectedNTK(depth=self.depth)
-
-    def pairs(self, image: Image) -> ConvolutionalNTK:
-        height, width, channels = image.shape
-        return ConvolutionalNTK(
-            height=height, width=width, channels=channels, blocks=self.blocks, memory=1 << 26
-        )
-
-    def features(self, schema: Schema, seed: int) -> Any:
-        """The feature map of a kernel that has one; its weights depend on the seed alone."""
-        image = schema.image
-        assert image is not None
-        height, width, channels = image.shape
-        if self.kernel == "scattering":
-            return Scattering(
-                height=height,
-                width=width,
-                channels=channels,
-                normalisation=self.normalisation,  # type: ignore[arg-type]
-                unit_norm=self.unit_norm,
-            )
-        key = jax.random.fold_in(jax.random.key(seed), 2)
-        classes = len(schema.classes)
-        grey = self.kernel == "e-ntk" and channels == 1
-        kind: Any = LeNet if grey else ResNet18
-        network = kind(shape=image.shape, classes=classes, key=key)
-        if self.network:
-            network = filled_network(network, _read(self.network))
-        if self.kernel == "e-ntk":
-            return EmpiricalNTK(network, image.shape)
-        return Perceptual(network, grid=self.grid)
-
-    def function(self, schema: Schema, seed: int) -> Any:
-        """The kernel as a function of two sets of rows, with the view already taken."""
-        if self.kernel == "fc-ntk":
-            return self.tangent()
-        if self.kernel == "conv-ntk":
-            assert schema.image is not None
-            return Single(self.pairs(schema.image))
-        return InnerProducts(self.features(schema, seed))
-
-
-class Single:
-    """A kernel in float32, whatever the caller's precision: half the memory of a large one."""
-
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
-
-    def __call__(self, left: Array, right: Array) -> Array:
-        return self.kernel(left.astype(jnp.float32), right.astype(jnp.float32)).astype(left.dtype)
 
 
 class InnerProducts:
@@ -194,13 +160,38 @@ class InnerProducts:
         return ours @ theirs.T
 
 
-def _per_slot(name: str, values: tuple[float, ...], schema: Schema) -> np.ndarray:
-    channels = schema.image.channels if schema.image else 1
-    if len(values) not in (1, channels):
-        raise LimbeckError(
-            f"Expected {name} to be one number or one per channel ({channels}), got {len(values)}."
-        )
-    return np.resize(np.asarray(values, np.float64), schema.slots)
+class SinglePrecision:
+    """A kernel in float32, whatever the caller's precision: half the memory of a large one."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def __call__(self, left: Array, right: Array) -> Array:
+        return self.kernel(left.astype(jnp.float32), right.astype(jnp.float32)).astype(left.dtype)
+
+
+def plain_loss(
+    kernel: Callable[[Array, Array], Array], regression: SupportRegression
+) -> Callable[[Array, Array, Array], Array]:
+    """One row's loss as a function of the learned rows' free numbers, the row and its label."""
+    support = regression.support
+    targets = jnp.asarray(support.targets, jnp.float32)
+    factors = jnp.asarray(regression.class_weights, jnp.float32)
+
+    def loss(free: Array, slots: Array, label: Array) -> Array:
+        wanted = centred(label, targets.shape[1])
+        placed = support.place_traced(free)
+        row = regression.view(slots)
+        return factors[label] * row_loss(kernel, placed, targets, row, wanted, regression.ridge)
+
+    return loss
+
+
+def image_of(schema: Schema) -> Image:
+    """The images of a schema that is known to declare some."""
+    if schema.image is None:
+        raise LimbeckError("This kernel is for images, and the schema declares a table.")
+    return schema.image
 
 
 def _digest(path: str) -> str:

@@ -13,17 +13,23 @@ import numpy as np
 import optax
 from jaxtyping import Array
 
-from ...errors import LimbeckError, choice, not_negative, positive
+from ...errors import LimbeckError, choice, not_negative, positive, unless_auto
 from ...features import centred, features_of, with_ridge
 from ...privacy import Asked, BareRows, Private
 from ...schema import Schema
 from ..base import Product, Progress
+from ..part import Auto
 from ..source import Distilled
-from .kernel import AbstractKernelMethod, InnerProducts
+from .kernel import InnerProducts
+from .kernel_method import AbstractKernelMethod
 
 ROWS = BareRows().name
+CHUNK_ROWS = 2048
+"""Rows whose features are made at once."""
+SOLVED_ROWS = 1000
+"""Rows whose kernel values are made at once, where targets are solved for."""
 MOST_FEATURES = 6000
-"""Features up to which their second moments (a square matrix) are worth holding."""
+"""Largest number of features whose second moments (a square matrix) are worth holding."""
 
 
 class Learned(NamedTuple):
@@ -33,15 +39,16 @@ class Learned(NamedTuple):
     targets: Array
 
 
-class Moments(NamedTuple):
-    """All that a loss over the whole data needs to know of it, where features are finite."""
+class RegressionMoments(NamedTuple):
+    """All that the regression's loss over the whole data needs to know of them: means over rows of
+    features phi and targets y."""
 
     second: Array
-    """Sum of phi phi^T over rows, divided by their number."""
+    """Mean of phi phi^T."""
     cross: Array
-    """Sum of phi y^T, divided likewise."""
+    """Mean of phi y^T."""
     square: float
-    """Sum of |y|^2, divided likewise."""
+    """Mean of |y|^2."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,28 +70,31 @@ class KIP(AbstractKernelMethod):
 
     steps: int = 300
     """Updates of the learned rows."""
-    epochs: float = 0.0
-    """Passes over the declared rows, in updates of `batch` rows; 0: `steps` counts."""
+    epochs: float | Auto = "auto"
+    """Passes over the declared rows, in updates of `batch` rows, in place of `steps`; auto: as many as
+    `steps` updates make."""
     batch: int = 5000
-    """Rows that an update looks at, evenly from all classes. Where the kernel has few enough
+    """Rows that an update looks at, as many of each class. Where the kernel has few enough
     features, and no augmentation is wanted, every update sees all rows at no more cost."""
     learning_rate: float = 0.04
-    """Of Adam, at the start."""
+    """Step size of Adam, at the start."""
     decay: bool = True
     """Whether it falls to nothing along half a cosine: small batches then end as well as large."""
     start: str = "rows"
     """What learned rows start from: rows of the data, or noise."""
     targets: str = "fixed"
-    """Of the learned rows: fixed labels; learned with them; or solved for, once they are learned."""
+    """What the learned rows are regressed to: their labels (fixed); numbers learned with the rows
+    (learned); or numbers solved for by least squares, once the rows are learned (solved)."""
     augment: int = 0
-    """Images are moved by up to so many pixels whenever an update looks at them."""
+    """Pixels by which images are moved at most, at random, whenever an update looks at them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(steps=self.steps, batch=self.batch, learning_rate=self.learning_rate)
         not_negative(augment=self.augment)
-        if self.epochs:
-            positive(epochs=self.epochs)
+        epochs = unless_auto(epochs=self.epochs)
+        if epochs is not None:
+            positive(epochs=epochs)
         choice(
             start=(self.start, ("rows", "noise")),
             targets=(self.targets, ("fixed", "learned", "solved")),
@@ -93,7 +103,7 @@ class KIP(AbstractKernelMethod):
     def questions(self, schema: Schema) -> list[Asked]:
         self.support_size(schema)
         self.view(schema)
-        self.function(schema, 0)
+        self.kernel.function(schema, 0)
         self._steps(schema.rows)
         return [Asked(question=BareRows(), share=1.0)]
 
@@ -104,8 +114,8 @@ class KIP(AbstractKernelMethod):
         known = held.labels >= 0
         rows = view(schema.expand(held.cells[known])).astype(np.float32)
         labels = held.labels[known]
-        codes = self.labels_of(schema)
-        kernel = self.function(schema, seed)
+        codes = self.balanced_labels(schema)
+        kernel = self.kernel.function(schema, seed)
         classes = len(schema.classes)
         with jax.enable_x64(True):
             first = Learned(
@@ -200,7 +210,7 @@ class KIP(AbstractKernelMethod):
         return learned
 
     def _steps(self, rows: int | None) -> int:
-        if not self.epochs:
+        if self.epochs == "auto":
             return self.steps
         if rows is None:
             raise LimbeckError("Epochs are passes over the rows that the schema declares (rows).")
@@ -213,29 +223,33 @@ class KIP(AbstractKernelMethod):
         classes = learned.targets.shape[1]
         value = jax.jit(lambda x, s: kernel(x, s))
         inner, outer = 0.0, 0.0
-        for at in range(0, len(rows), 1000):
-            found = np.asarray(value(jnp.asarray(rows[at : at + 1000], jnp.float64), learned.rows))
+        for at in range(0, len(rows), SOLVED_ROWS):
+            found = np.asarray(
+                value(jnp.asarray(rows[at : at + SOLVED_ROWS], jnp.float64), learned.rows)
+            )
             inner = inner + found.T @ found
-            wanted = np.eye(classes)[labels[at : at + 1000]] - 1 / classes
+            wanted = np.eye(classes)[labels[at : at + SOLVED_ROWS]] - 1 / classes
             outer = outer + found.T @ wanted
         gram = np.asarray(with_ridge(value(learned.rows, learned.rows), self.ridge))
         solved = gram @ np.linalg.lstsq(inner, outer)[0] if len(rows) else learned.targets
         return Learned(learned.rows, jnp.asarray(solved))
 
 
-def moments_of(features: Any, rows: np.ndarray, labels: np.ndarray, classes: int) -> Moments:
+def moments_of(
+    features: Any, rows: np.ndarray, labels: np.ndarray, classes: int
+) -> RegressionMoments:
     """Second and cross moments over the rows, chunk by chunk."""
     second = jnp.zeros((features.size, features.size), jnp.float32)
     cross, square = np.zeros((features.size, classes)), 0.0
     add = jax.jit(lambda total, phi: total + phi.T @ phi, donate_argnums=0)
-    for at in range(0, len(rows), 2048):
-        phi = features_of(features, rows[at : at + 2048])
-        wanted = np.eye(classes)[labels[at : at + 2048]] - 1 / classes
+    for at in range(0, len(rows), CHUNK_ROWS):
+        phi = features_of(features, rows[at : at + CHUNK_ROWS])
+        wanted = np.eye(classes)[labels[at : at + CHUNK_ROWS]] - 1 / classes
         second = add(second, jnp.asarray(phi))
         cross += phi.T.astype(np.float64) @ wanted
         square += float((wanted**2).sum())
     count = max(1, len(rows))
-    return Moments(second / np.float32(count), jnp.asarray(cross / count), square / count)
+    return RegressionMoments(second / np.float32(count), jnp.asarray(cross / count), square / count)
 
 
 def _weights(gram: Array, targets: Array, ridge: float) -> Array:
@@ -256,7 +270,7 @@ def _batch_loss(kernel: Any, ridge: float) -> Any:
 def _moment_loss(kernel: InnerProducts, ridge: float) -> Any:
     """The same over all rows: they enter by their moments alone."""
 
-    def loss(learned: Learned, data: Moments) -> Array:
+    def loss(learned: Learned, data: RegressionMoments) -> Array:
         phi = kernel.features(learned.rows.astype(jnp.float32)).astype(jnp.float64)
         head = phi.T @ _weights(phi @ phi.T, learned.targets, ridge)
         # The large product in float32; its error is that of the features.

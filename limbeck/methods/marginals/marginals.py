@@ -16,12 +16,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...errors import AUTO, LimbeckError, fraction, not_negative, positive, unless_auto
+from ...errors import LimbeckError, fraction, not_negative, positive, unless_auto
 from ...features import ColumnPairs, SingleColumns, group_cells, most_cells
 from ...privacy import Asked, Histogram, Measurement, OuterSum, Private, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
 from ..mean_embedding.embedding import COUNTS, class_weights
+from ..part import Auto
 from .soft_fit import NoisyMarginals, fit_soft_rows, to_simplex
 from .soft_rows import SoftRows
 
@@ -73,10 +74,10 @@ class Marginals(AbstractMeasureOnce):
 
     count_share: float = 0.01
     """Share of the budget for the class counts."""
-    single_share: float | str = AUTO
+    single_share: float | Auto = "auto"
     """Share of the budget for single columns; the rest is for pairs. "auto": 0.3, and 0.8 where there
     are fewer than 50 rows of a class for each column."""
-    grid: int | str = AUTO
+    grid: int | Auto = "auto"
     """Cells of a number with more values than that. "auto": 256, and fewer where there are few rows for
     the columns and classes."""
     groups: int = 16
@@ -86,7 +87,7 @@ class Marginals(AbstractMeasureOnce):
     steps: int = 800
     """Updates of the soft rows. Free."""
     learning_rate: float = 0.1
-    restraint: float | str = AUTO
+    restraint: float | Auto = "auto"
     """Price of the information in soft rows, beside squared errors in units of noise: with more, columns
     stay independent unless counts clearly say otherwise. "auto": 0.2 with a label, 0.02 without. Free."""
 

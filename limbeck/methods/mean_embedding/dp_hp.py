@@ -1,8 +1,9 @@
 """DP-HP: differentially private mean embeddings with Hermite features (Vinaroz et al. 2022).
 
-The sum kernel sees every column alone; product kernels see a few columns together, chosen at
-random several times over. All of them are planned at once and calibrated jointly, and every
-measurement is of one class at a time.
+Hermite polynomials of a number are features of the Gaussian kernel along it. The sum kernel puts those
+of all columns side by side, so its mean embedding knows each column's distribution alone. A product
+kernel multiplies those of a few columns, chosen at random, so it knows how they go together. All sums
+are planned at once under one budget, and each is measured for every class.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ...errors import LimbeckError, choice, fraction, not_negative, positive
+from ...errors import LimbeckError, choice, fraction, not_negative, positive, unless_auto
 from ...features import (
     Axes,
     Hermite,
@@ -33,6 +34,7 @@ from ...nets import Generator
 from ...privacy import Asked, Measurement, OneBlock, OuterSum, Private, Question, Sum
 from ...schema import Schema
 from ..base import Product, Progress, check_values_declared, values_of
+from ..part import Auto
 from .embedding import (
     COUNTS,
     EMBEDDING,
@@ -42,9 +44,10 @@ from .embedding import (
     unbiased,
     without_noise,
 )
-from .spreads import SPREADS, Moments, axes_from
+from .spreads import SPREADS, NumbersAndSquares, axes_from
 
-KERNELS = ("combined", "sum", "product")
+MEASURED = ("combined", "sum", "product")
+"""Which of the two kinds of kernel can be measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,45 +74,48 @@ class DPHP(AbstractMeanEmbedding):
     free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"gamma", "denoise", "debias"}
 
     kernel: str = "combined"
-    """Which kernels are measured: the sum over columns, products of columns, or both (combined)."""
+    """Which kernels are measured: the sum over columns (sum), products of columns (product), or both
+    (combined)."""
     order: int = 15
-    """Highest Hermite order of a number in the sum kernel."""
+    """Highest order of the Hermite polynomials of a number, in the sum kernel."""
     product_order: int = 4
     """The same in products."""
     product_columns: int = 2
     """Columns that a product kernel multiplies."""
     draws: int = 4
-    """Measurements of products, each over columns drawn anew."""
+    """Measurements of product kernels, each over columns drawn anew."""
     products: int = 200
-    """Products side by side in one measurement. With one it may be large: its factors are multiplied
-    as matrices."""
+    """Product kernels side by side in one measurement. A single one may be large: its factors are
+    multiplied as matrices."""
     gamma: float = 1.0
     """Weight of the products against the sum kernel, in fitting. Free."""
     length_scale: float = 0.15
-    """Of the Gaussian kernel along each number, in units of its range; in the sum kernel."""
+    """Width of the Gaussian kernel along each number, in units of its range, in the sum kernel."""
     product_length_scale: float = 0.3
     """The same in products."""
     product_share: float = 0.4
     """Share of the budget for all products together; the rest is for the sum kernel."""
     spread_share: float = 0.0
     """Share of the budget for the numbers' means and spreads, from which their ranges are then
-    taken; 0: ranges are the declared ones."""
+    taken; 0: they are not measured, and ranges are the declared ones."""
     centre: float = 0.5
     """Where in its range a number counts as zero, if means are not measured."""
-    stretch: float = 0.0
-    """Of all axes before Hermite features are taken; 0: as suits order and length scale best."""
+    stretch: float | Auto = "auto"
+    """Factor of all numbers before Hermite polynomials are taken of them; auto: the one with which the
+    orders at hand come nearest to the Gaussian kernel."""
     generator: str = "dense"
-    """As for the other generator methods. Convolutions may die under the sum kernel."""
+    """The generator's network: auto, dense or residual. Under the sum kernel the gradients of a
+    convolution may vanish for good."""
     denoise: bool = True
-    """Whether differences between classes that noise alone would show are taken out before fitting.
-    Free."""
+    """Whether class means that differ no more than noise makes them differ are drawn together before
+    fitting. Free."""
     debias: float = 1.0
-    """How much of the bias of small batches is removed in fitting, from 0 (none, as published) to 1.
-    What is left draws the rows of a class together. Free."""
+    """How much of the bias of small batches is removed in fitting, from 0 (none, as published) to 1;
+    what is left draws the rows of a class together. Free."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice(kernel=(self.kernel, KERNELS))
+        choice(kernel=(self.kernel, MEASURED))
         positive(length_scale=self.length_scale, product_length_scale=self.product_length_scale)
         positive(product_columns=self.product_columns, draws=self.draws)
         positive(products=self.products)
@@ -118,7 +124,10 @@ class DPHP(AbstractMeanEmbedding):
         fraction(product_share=self.product_share)
         fraction(all_shares=self.count_share + self.product_share + self.spread_share)
         not_negative(order=self.order, product_order=self.product_order, gamma=self.gamma)
-        not_negative(spread_share=self.spread_share, stretch=self.stretch)
+        not_negative(spread_share=self.spread_share)
+        stretch = unless_auto(stretch=self.stretch)
+        if stretch is not None:
+            positive(stretch=stretch)
 
     def feature_size(self, schema: Schema) -> tuple[int, float]:
         return sum_size(Places(schema), self.order), 1.0
@@ -132,14 +141,14 @@ class DPHP(AbstractMeanEmbedding):
         counts, embedding = super().questions(schema)
         asked = [counts]
         if self.spread_share:
-            spreads = Sum.of_features(SPREADS, Moments(Places(schema)), schema, by="all")
+            spreads = Sum.of_features(SPREADS, NumbersAndSquares(Places(schema)), schema, by="all")
             asked.append(Asked(question=spreads, share=self.spread_share))
         rest = 1 - self.count_share - self.spread_share
         if self.kernel != "product":
             share = rest - (self.product_share if self.kernel == "combined" else 0.0)
             asked.append(Asked(question=embedding.question, share=share))
         share = self.product_share if self.kernel == "combined" else rest
-        for name in self._products():
+        for name in self._product_names():
             question = self._product_of(name, schema)
             asked.append(Asked(question=question, share=share / self.draws))
         return asked
@@ -159,7 +168,7 @@ class DPHP(AbstractMeanEmbedding):
         if self.kernel != "product":
             spec = self.map_spec("sum_map", seed)
             found[EMBEDDING] = private.ask(EMBEDDING, spec, {"measured": before})
-        for name in self._products():
+        for name in self._product_names():
             spec = self.map_spec("product_map", seed)
             answer = private.ask(name, spec, {"measured": before, "product": name})
             found[name] = answer._replace(values=self._shaped(private.schema, answer.values))
@@ -174,7 +183,7 @@ class DPHP(AbstractMeanEmbedding):
         progress: Progress,
     ) -> Product:
         known, counts = dict(measured), measured[COUNTS].values
-        for name in (EMBEDDING, *self._products()) if self.denoise else ():
+        for name in (EMBEDDING, *self._product_names()) if self.denoise else ():
             if name in known:
                 answer = known[name]
                 cleaned = without_noise(answer.values, counts, answer.noise)
@@ -184,16 +193,19 @@ class DPHP(AbstractMeanEmbedding):
 
     # ---- the maps that are measured -------------------------------------------------------------
 
-    def spread_map(self, schema: Schema, seed: int) -> Moments:
-        return Moments(Places(schema))
+    def spread_map(self, schema: Schema, seed: int) -> NumbersAndSquares:
+        """For means and spreads."""
+        return NumbersAndSquares(Places(schema))
 
     def sum_map(self, schema: Schema, seed: int, measured: Mapping[str, Any]) -> HermiteSum:
+        """For the sum kernel, along ranges that may have been measured before."""
         return self._sum(schema, self._axes(schema, measured))
 
     def product_map(
         self, schema: Schema, seed: int, measured: Mapping[str, Any], product: str
     ) -> OneBlock | HermiteProducts:
-        drawn = self._drawn(schema, self._axes(schema, measured), seed)[product]
+        """For the product kernels of one measurement, which is named."""
+        drawn = self._drawn_products(schema, self._axes(schema, measured), seed)[product]
         return OneBlock(drawn) if isinstance(drawn, HermiteProduct) else drawn
 
     def _shaped(self, schema: Schema, sums: np.ndarray) -> np.ndarray:
@@ -203,7 +215,7 @@ class DPHP(AbstractMeanEmbedding):
         factors = product_factors(Places(schema), self.product_order, self.product_columns)
         return sums.reshape(len(sums), *factors)
 
-    def _products(self) -> list[str]:
+    def _product_names(self) -> list[str]:
         return [] if self.kernel == "sum" else [f"product {n + 1}" for n in range(self.draws)]
 
     def _axes(self, schema: Schema, measurements: Mapping[str, np.ndarray]) -> Axes:
@@ -212,20 +224,23 @@ class DPHP(AbstractMeanEmbedding):
             return axes_from(measurements[SPREADS][0], measurements[COUNTS])
         return Axes(centre=jnp.full(columns, self.centre), unit=jnp.ones(columns))
 
+    def _basis(self, order: int, length: float) -> Hermite:
+        stretch = unless_auto(stretch=self.stretch)
+        return Hermite(order=order, length=length, stretch=stretch or 0.0)  # 0: it finds the best
+
     def _sum(self, schema: Schema, axes: Axes) -> HermiteSum:
-        basis = Hermite(order=self.order, length=self.length_scale, stretch=self.stretch)
+        basis = self._basis(self.order, self.length_scale)
         return HermiteSum(basis=basis, places=Places(schema), axes=axes)
 
-    def _drawn(
+    def _drawn_products(
         self, schema: Schema, axes: Axes, seed: int
     ) -> dict[str, HermiteProduct | HermiteProducts]:
-        """The products by the names of their charges, drawn with the public seed."""
-        length = self.product_length_scale
-        basis = Hermite(order=self.product_order, length=length, stretch=self.stretch)
+        """The product kernels by the names of their questions, drawn with the public seed."""
+        basis = self._basis(self.product_order, self.product_length_scale)
         key = jax.random.fold_in(jax.random.key(seed), 2)
         which = basis, Places(schema), axes, self.product_columns
         drawn: dict[str, HermiteProduct | HermiteProducts] = {}
-        for number, name in enumerate(self._products()):
+        for number, name in enumerate(self._product_names()):
             own = jax.random.fold_in(key, number)
             if self.products == 1:
                 drawn[name] = draw_product(*which, key=own)
@@ -240,7 +255,7 @@ class DPHP(AbstractMeanEmbedding):
         if self.kernel != "product":
             whole = class_means(counts, measurements[EMBEDDING])[0], self._sum(schema, axes)
         products = None
-        drawn = self._drawn(schema, axes, seed)
+        drawn = self._drawn_products(schema, axes, seed)
         if drawn:
             means = [class_means(counts, measurements[name])[0] for name in drawn]
             products = (

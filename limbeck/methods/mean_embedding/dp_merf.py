@@ -11,6 +11,7 @@ from ...errors import LimbeckError, choice, positive
 from ...features import Fourier, Heterogeneous, default_length_scales
 from ...schema import Category, Schema
 from ..base import check_values_declared
+from ..part import Auto
 from .embedding import AbstractMeanEmbedding
 
 
@@ -37,19 +38,21 @@ class DPMERF(AbstractMeanEmbedding):
 
     features: int = 4000
     """Number of random features, over all length scales."""
-    length_scales: tuple[float, ...] = ()
-    """Of the Gaussian kernel, in units of an encoded row; empty: from the schema alone."""
+    length_scales: tuple[float, ...] | Auto = "auto"
+    """Widths of the Gaussian kernels that are averaged, as distances between encoded rows; auto: they
+    follow from the schema."""
     number_weight: float = 4.0
-    """How much a number's whole range counts against a category's change, in tables."""
+    """Distance between the two ends of a number's range, in tables, where two categories have the root
+    of 2."""
     embedding: str = "joint"
-    """Whether Fourier features see whole rows (joint), or numbers alone, with indicators of
-    categories beside them (heterogeneous), as the paper has it."""
+    """What Fourier features are taken of: whole rows (joint); or numbers alone, with indicators of the
+    categories beside them, as in the paper (heterogeneous)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(features=self.features, number_weight=self.number_weight)
         choice(embedding=(self.embedding, ("joint", "heterogeneous")))
-        positive(**{f"length_scales[{i}]": s for i, s in enumerate(self.length_scales)})
+        check_length_scales(self.length_scales)
         if self.features % 2:
             raise LimbeckError(
                 f"Expected an even number of features (sines and cosines), got {self.features}."
@@ -82,10 +85,13 @@ class DPMERF(AbstractMeanEmbedding):
     def _fourier(
         self, slots: int, schema: Schema, weights: list[float] | None, seed: int
     ) -> Fourier:
+        scales = self.length_scales
+        if scales == "auto":
+            scales = default_length_scales(schema, self.embedding)
         return Fourier(
             slots=slots,
             size=self.features,
-            length_scales=self.length_scales or default_length_scales(schema, self.embedding),
+            length_scales=scales,
             slot_weights=weights,
             key=jax.random.fold_in(jax.random.key(seed), 1),
         )
@@ -99,3 +105,12 @@ class DPMERF(AbstractMeanEmbedding):
             weights += [self.number_weight] if number else []
             weights += [1.0] * (column.slots - number)
         return weights
+
+
+def check_length_scales(scales: tuple[float, ...] | str) -> None:
+    """Refuse widths that are not above zero, and none at all."""
+    if scales == "auto":
+        return
+    if isinstance(scales, str) or not scales:
+        raise LimbeckError(f"Expected length_scales to be numbers or 'auto', got {scales!r}.")
+    positive(**{f"length_scales[{i}]": s for i, s in enumerate(scales)})

@@ -21,7 +21,8 @@ NETWORKS = ("dense", "strip")
 
 @dataclass(frozen=True, kw_only=True)
 class DPNTK(AbstractMeanEmbedding):
-    """Tangent features of a random network, one noisy mean embedding per class.
+    """Tangent features of a random network (a row's gradients of its outputs by its weights), one noisy
+    mean embedding per class.
 
     Privacy:
         Measures class counts (a row changes one of them by 1) and per-class sums of features of
@@ -42,16 +43,19 @@ class DPNTK(AbstractMeanEmbedding):
     free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"debias"}
 
     network: str = "dense"
-    """Whose tangent features: "dense", fully connected; or "strip", convolution along a table."""
+    """The network whose gradients by its weights are the features: fully connected (dense); or with a
+    convolution along the slots of a table (strip)."""
     widths: tuple[int, ...] = (800,)
-    """Widths of its hidden layers; a strip's channels, then its dense layer's width."""
+    """Widths of its hidden layers; of a strip, its channels and then its dense layer's width."""
     side: int = 1
-    """Slots that a strip's kernel spans."""
+    """Slots that a strip's convolution spans."""
     outputs: int = 10
-    """Outputs that are summed: the more, the more the last layer counts."""
+    """Outputs whose sum the gradients are taken of: the more, the more the last layer counts."""
     debias: float = 1.0
-    """How much of the bias that few rows bring is taken out; less draws the rows of a class together."""
+    """How much of the bias of small batches is removed in fitting, from 0 (none) to 1; what is left
+    draws the rows of a class together. Free."""
     steps: int = 3000
+    """Updates of the generator. Free."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,17 +66,18 @@ class DPNTK(AbstractMeanEmbedding):
             raise LimbeckError(f"Expected 0 <= debias <= 1, got {self.debias}.")
 
     def feature_size(self, schema: Schema) -> tuple[int, float]:
-        return self._shape(schema).size, 1.0
+        return self._outline(schema).size, 1.0
 
     def embedding_of(self, schema: Schema) -> OuterSum:
-        blocks = tuple(self._shape(schema).blocks)
+        blocks = tuple(self._outline(schema).blocks)
         return OuterSum(name=EMBEDDING, bound=1.0, blocks=blocks, groups=len(schema.classes))
 
-    def _shape(self, schema: Schema) -> DenseTangent | StripTangent:
-        made: DenseTangent | StripTangent = jax.eval_shape(
+    def _outline(self, schema: Schema) -> DenseTangent | StripTangent:
+        """The features without numbers: enough to tell their sizes."""
+        outline: DenseTangent | StripTangent = jax.eval_shape(
             lambda: self._drawn(schema, jax.random.key(0))
         )
-        return made
+        return outline
 
     def feature_map(self, schema: Schema, seed: int) -> DenseTangent | StripTangent:
         return self._drawn(schema, jax.random.fold_in(jax.random.key(seed), 1))

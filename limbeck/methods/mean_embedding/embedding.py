@@ -1,8 +1,9 @@
-"""One-shot mean embeddings: measure sums of features per class once, then fit a generator freely.
+"""Mean embeddings: measure each class's sum of features once, then fit a generator to it freely.
 
-DP-MERF, DP-HP and DP-NTK are this algorithm with different feature maps. Two sums are measured,
-jointly calibrated: how many rows each class has, and the sum of their features. Their ratio is
-the class's noisy mean embedding; everything after is post-processing.
+DP-MERF, DP-HP and DP-NTK are this algorithm with different features. Two things are measured under
+one budget: how many rows each class has, and the sum of their features. The second over the first is
+the class's noisy mean embedding. A generator is then trained until its rows have the same means:
+post-processing, which costs no privacy.
 """
 
 from __future__ import annotations
@@ -24,12 +25,17 @@ from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
 from ..source import Generated
 
-COUNTS, EMBEDDING = "class counts", "mean embedding"
+COUNTS = "class counts"
+"""Name of the question how many rows each class has."""
+EMBEDDING = "mean embedding"
+"""Name of the question for each class's sum of features."""
+SETTLING_ROWS = 5000
+"""Generated rows over which the batch statistics of a trained generator are fixed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AbstractMeanEmbedding(AbstractMeasureOnce):
-    """Settings that all mean-embedding methods share."""
+    """A method that measures mean embeddings; those that derive from it say which features."""
 
     free: ClassVar[frozenset[str]] = frozenset(
         {"steps", "batch", "learning_rate", "code", "hidden", "generator"}
@@ -38,17 +44,19 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
     count_share: float = 0.05
     """Share of the budget for the class counts; the rest measures the embedding."""
     steps: int = 1000
-    """Updates of the generator: free."""
+    """Updates of the generator. Free."""
     batch: int = 500
-    """Generated rows per update, divided evenly among the classes."""
+    """Generated rows per update, as many of each class. Free."""
     learning_rate: float = 0.01
+    """Step size of the generator's Adam. Free."""
     code: int = 10
-    """Latent dimensions."""
+    """Latent numbers that the generator makes a row from. Free."""
     hidden: tuple[int, ...] = (200, 200)
-    """Widths of the generator's dense layers."""
+    """Widths of the generator's dense layers. Free."""
     generator: str = "auto"
-    """What makes rows: as suits the data (auto), dense layers alone (dense), or for colour images
-    residual blocks, whose channels begin with the first hidden width (residual)."""
+    """The generator's network: as suits the data (auto); dense layers alone (dense); or, for colour
+    images, residual blocks, the first of which have as many channels as the first width in `hidden`
+    says (residual). Free."""
 
     def __post_init__(self) -> None:
         fraction(count_share=self.count_share)
@@ -59,11 +67,11 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
 
     @abc.abstractmethod
     def feature_map(self, schema: Schema, seed: int) -> Any:
-        """The features to measure; drawn with a public seed."""
+        """The features to measure; what is random in them follows from the public seed."""
 
     @abc.abstractmethod
     def feature_size(self, schema: Schema) -> tuple[int, float]:
-        """Number of features and bound on their norm, known from the schema alone."""
+        """Number of features, and the largest norm that a row's can have."""
 
     def questions(self, schema: Schema) -> list[Asked]:
         counts = Histogram.of_classes(COUNTS, schema)
@@ -73,7 +81,7 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
         ]
 
     def embedding_of(self, schema: Schema) -> Question:
-        """What is asked about the features."""
+        """The question for each class's sum of features."""
         size, bound = self.feature_size(schema)
         return Sum(name=EMBEDDING, bound=bound, size=size, groups=len(schema.classes))
 
@@ -95,10 +103,8 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
         measurements = values_of(measured)
         weights, size = class_weights(measurements[COUNTS])
         build_key, fit_key, norm_key = jax.random.split(jax.random.key(seed), 3)
-        generator_settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}
-        if self.generator != "auto":
-            generator_settings["kind"] = self.generator
-        generator = build_generator(schema, generator_settings, key=build_key)
+        settings = generator_settings(self.code, self.hidden, self.generator)
+        generator = build_generator(schema, settings, key=build_key)
         target = self._target(schema, measurements, seed)
         generator = fit(
             generator,
@@ -109,24 +115,19 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
             key=fit_key,
             progress=lambda done: progress("generator", done),
         )
-        labels = jnp.arange(5000) % len(weights)
         return Product(
-            source=Generated(
-                generator=settle(generator, labels, key=norm_key),
-                settings=generator_settings,
-                class_weights=weights,
-            ),
+            source=trained_source(generator, settings, weights, key=norm_key),
             rows=schema.rows or max(1, round(size)),
             measurements=measurements,
         )
 
     def _target(self, schema: Schema, measurements: Mapping[str, np.ndarray], seed: int) -> Any:
-        """What the loss is given: here class means, class weights and the feature map."""
+        """What the loss compares rows with: noisy class means, class weights, the features."""
         means, weights = class_means(measurements[COUNTS], measurements[EMBEDDING])
         return means, weights, self.feature_map(schema, seed)
 
     def _loss(self, generator: Generator, key: Array, target: Any) -> Array:
-        """Squared distance of class mean embeddings, weighted by class."""
+        """Squared distance between generated and noisy class means, weighted by class."""
         means, weights, features = target
         rows = self._rows(generator, key, len(weights))
         return mean_distance(features(rows), means, weights)
@@ -139,16 +140,37 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
         return generator(codes, labels, [])
 
 
+def generator_settings(code: int, hidden: tuple[int, ...], kind: str) -> dict[str, Any]:
+    """What a generator is built from, as plain data that a release keeps."""
+    settings: dict[str, Any] = {"code": code, "hidden": list(hidden)}
+    return settings if kind == "auto" else settings | {"kind": kind}
+
+
+def trained_source(
+    generator: Generator, settings: dict[str, Any], class_weights: np.ndarray, *, key: Array
+) -> Generated:
+    """The source of rows that a trained generator is, its batch statistics fixed."""
+    labels = jnp.arange(SETTLING_ROWS) % len(class_weights)
+    settled = settle(generator, labels, key=key)
+    return Generated(generator=settled, settings=settings, class_weights=class_weights)
+
+
 def mean_distance(
     phi: Float[Array, "rows size"],
     means: Float[Array, "classes size"],
     weights: Float[Array, " classes"],
     debias: float = 1.0,
 ) -> Array:
-    """Weighted squared distances of the rows' class means from given ones, sampling bias removed.
+    """Squared distances of generated class means from noisy ones, weighted by class and added up.
 
-    What does not depend on the rows is left out. Rows come class after class, evenly many of each.
-    With `debias` below 1 a part of the bias stays, which draws the rows of a class together.
+    What does not depend on the generated rows is left out.
+
+    Args:
+        phi: Features of generated rows, class after class, as many of each.
+        means: Noisy mean features of each class.
+        weights: Noisy share of each class.
+        debias: How much of the bias of few rows is removed; what is left draws the rows of a class
+            together.
     """
     phi = phi.reshape(len(means), -1, phi.shape[1])
     each = phi.shape[1]
@@ -173,9 +195,15 @@ def class_means(counts: np.ndarray, sums: np.ndarray) -> tuple[Array, Array]:
 
 
 def without_noise(sums: np.ndarray, counts: np.ndarray, noise: float) -> np.ndarray:
-    """Noisy sums per class, drawn to those of all classes where classes differ no more than noise does.
+    """Noisy class sums, with class means shrunk towards the mean of all classes wherever they differ
+    no more than noise makes them differ.
 
     Otherwise a classifier would learn the noise of features that are the same in all classes.
+
+    Args:
+        sums: Noisy sums of each class.
+        counts: Noisy number of rows of each class.
+        noise: Standard deviation of the noise in the sums.
     """
     weights, size = class_weights(counts)
     rows = np.maximum(weights * size, 1.0).reshape(-1, *[1] * (sums.ndim - 1))

@@ -1,7 +1,8 @@
 """Full MMD: a generator fitted to the bare rows, batch against batch; the papers' reference.
 
-It walks the same road as the private generators, without their measurement: what it scores shows
-how much of a score is lost to features and noise, and how much to the generator.
+It trains the generator of the private methods without their noise and without their finite features.
+What it scores shows how much of a private score is lost to these, and how much to the generator.
+MMD is the maximum mean discrepancy, the distance of two distributions' mean embeddings.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from jaxtyping import Array, Float
 
 from ...errors import choice, positive
 from ...features import default_length_scales
-from ...nets import GENERATORS, Generator, build_generator, settle
+from ...nets import GENERATORS, Generator, build_generator
 from ...privacy import Asked, BareRows, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress
-from ..source import Generated
-from .embedding import class_weights
+from ..part import Auto
+from .dp_merf import check_length_scales
+from .embedding import class_weights, generator_settings, trained_source
 
 ROWS = BareRows().name
 
@@ -42,25 +44,27 @@ class FullMMD(AbstractMethod):
     )
     needs_bare_rows: ClassVar[bool] = True
 
-    length_scales: tuple[float, ...] = ()
-    """Of the kernels that are added up, in units of an encoded row; empty: from the schema."""
+    length_scales: tuple[float, ...] | Auto = "auto"
+    """Widths of the Gaussian kernels that are added up, as distances between encoded rows; auto: they
+    follow from the schema."""
     steps: int = 1000
     """Updates of the generator."""
     batch: int = 500
-    """Rows per update, real and generated, divided evenly among the classes."""
+    """Rows per update, real ones and as many generated ones, evenly from all classes."""
     learning_rate: float = 0.01
+    """Step size of Adam, at the start."""
     code: int = 10
-    """Latent dimensions."""
+    """Latent numbers that the generator makes a row from."""
     hidden: tuple[int, ...] = (200, 200)
     """Widths of the generator's dense layers."""
     generator: str = "auto"
-    """What makes rows, as for the other generator methods."""
+    """The generator's network: auto, dense or residual, as for the other generator methods."""
 
     def __post_init__(self) -> None:
         choice(generator=(self.generator, GENERATORS))
         positive(steps=self.steps, batch=self.batch, learning_rate=self.learning_rate)
         positive(code=self.code, hidden=len(self.hidden))
-        positive(**{f"length_scales[{i}]": s for i, s in enumerate(self.length_scales)})
+        check_length_scales(self.length_scales)
 
     def questions(self, schema: Schema) -> list[Asked]:
         return [Asked(question=BareRows(), share=1.0)]
@@ -71,11 +75,10 @@ class FullMMD(AbstractMethod):
         members = [np.flatnonzero(held.labels == c) for c in range(classes)]
         weights, size = class_weights(np.asarray([len(m) for m in members]))
         build_key, fit_key, norm_key = jax.random.split(jax.random.key(seed), 3)
-        settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}
-        if self.generator != "auto":
-            settings["kind"] = self.generator
+        settings = generator_settings(self.code, self.hidden, self.generator)
         generator = build_generator(schema, settings, key=build_key)
-        scales = self.length_scales or default_length_scales(schema)
+        scales = self.length_scales
+        scales = default_length_scales(schema) if scales == "auto" else scales
         present = [m for m in members if len(m)]
         labels = np.asarray([c for c, m in enumerate(members) if len(m)])
         update, state = self._update(generator, scales, weights[labels])
@@ -86,8 +89,7 @@ class FullMMD(AbstractMethod):
             real = schema.expand(np.asarray(held.cells[picked]))
             generator, state = update(generator, state, key, np.repeat(labels, each), real)
             progress("generator", (step + 1) / self.steps)
-        settled = settle(generator, jnp.arange(5000) % classes, key=norm_key)
-        source = Generated(generator=settled, settings=settings, class_weights=weights)
+        source = trained_source(generator, settings, weights, key=norm_key)
         return Product(source=source, rows=schema.rows or max(1, round(size)))
 
     def _update(
@@ -115,7 +117,8 @@ class FullMMD(AbstractMethod):
 def discrepancy(
     made: Float[Array, "rows slots"], real: Float[Array, "others slots"], scales: tuple[float, ...]
 ) -> Array:
-    """Squared MMD, unbiased, less the part that only the real rows make; kernels averaged."""
+    """An unbiased estimate of the squared MMD between two samples, with the mean of Gaussian kernels of
+    the given length scales; the term that only the real rows make is left out."""
     count = len(made)
     own, across = (_kernel(made, other, scales) for other in (made, real))
     return (own.sum() - jnp.trace(own)) / (count * (count - 1)) - 2 * across.mean()

@@ -1,4 +1,4 @@
-"""Private means and spreads of numbers: where their range lies, if the declared one is too wide."""
+"""Private means and spreads of numbers: where they really lie, if the declared range is too wide."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from ...features import Axes, Places
 from .embedding import class_weights
 
 SPREADS = "means and spreads"
-RANGE = 4.0
-"""Standard deviations that a range is taken to have."""
-NARROWEST = 0.02
-"""Least range, in units of the declared one: noise must not make it nothing."""
+"""Name of the question that measures them."""
+RANGE_DEVIATIONS = 4.0
+"""Standard deviations that a column's range is taken to span."""
+LEAST_RANGE = 0.02
+"""Smallest range, in units of the declared one: noise must not make it nothing."""
 
 
-class Moments(eqx.Module):
-    """Each number, from the middle of its range, and its square; scaled to a norm of at most 1."""
+class NumbersAndSquares(eqx.Module):
+    """Features of a row whose mean gives each number's mean and spread: the number, counted from the
+    middle of its declared range, and its square; together scaled to a norm of at most 1."""
 
     places: Places
     norm_bound: float = eqx.field(static=True, default=1.0)
@@ -36,12 +38,18 @@ class Moments(eqx.Module):
 
 
 def axes_from(sums: np.ndarray, counts: np.ndarray) -> Axes:
-    """Centre and range of each column from noisy sums; categories and gaps may give any."""
+    """Centre and range of each column.
+
+    Args:
+        sums: Noisy sums of `NumbersAndSquares`; those of categories and gaps mean nothing, and what
+            they give is not used.
+        counts: Noisy number of rows of each class.
+    """
     columns = len(sums) // 2
     mean, square = sums.reshape(2, -1) * np.sqrt(2 * columns) / class_weights(counts)[1]
     spread = np.sqrt(np.maximum(square - mean**2, 0.0)) / 2
     return Axes(
         centre=jnp.asarray(np.clip((mean + 1) / 2, 0.0, 1.0), jnp.float32),
-        unit=jnp.asarray(np.clip(RANGE * spread, NARROWEST, 1.0), jnp.float32),
+        unit=jnp.asarray(np.clip(RANGE_DEVIATIONS * spread, LEAST_RANGE, 1.0), jnp.float32),
         bent=True,
     )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from helpers import image_rows, image_schema
 
 import limbeck as lk
-from limbeck.methods.gpate.critic import Question
+from limbeck.methods.gpate.critic import Consultation
 from limbeck.privacy import Ballot, Faculty
 
 SCHEMA = image_schema()
@@ -23,14 +23,14 @@ SUM = replace(METHOD, aggregation="sum", projection=0, network="per-class")
 
 def critics(method: lk.GPATE = METHOD) -> tuple[Faculty, Ballot]:
     aggregator = method.aggregator(SCHEMA)
-    return Faculty(method._critic(SCHEMA, aggregator, 3)), aggregator.ballot
+    return Faculty(method.critic(SCHEMA, 3)), aggregator.ballot
 
 
-def question(method: lk.GPATE = METHOD, seed: int = 0) -> Question:
+def question(method: lk.GPATE = METHOD, seed: int = 0) -> Consultation:
     rows = jax.random.uniform(jax.random.key(seed), (method.points, SCHEMA.slots))
     labels = jnp.arange(method.points) % 3
     matrices = method.aggregator(SCHEMA).projections(jax.random.key(seed + 1))
-    return Question(rows, labels, rows, labels, matrices)
+    return Consultation(rows, labels, rows, labels, matrices)
 
 
 def rows_of(count: int, seed: int = 0) -> lk.Dataset:

@@ -1,0 +1,115 @@
+"""The generator of G-PATE as the teachers' student: what it asks, and how it follows the answers.
+
+Everything here is post-processing: it sees generated rows and noisy answers, never a row of the data
+and never a teacher.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, PRNGKeyArray
+
+from ...nets import Generator
+from .critic import Consultation
+from .gradient_aggregator import GradientAggregator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Student:
+    """How a generator learns.
+
+    Args:
+        points: Generated rows that one consultation is about.
+        by_class: Whether teachers are asked for one direction per class, which will do where they
+            are linear and say the same about all rows of a class; otherwise for one per row.
+        code: Latent numbers that a row is generated from.
+        learning_rate: Step size of Adam.
+        momentum: Of Adam.
+        cooling: Whether the step size falls to nothing along half a cosine.
+        steps: Steps in all.
+        average: Memory of the running mean of generators; 0: the mean is the last one.
+    """
+
+    points: int
+    by_class: bool
+    code: int
+    learning_rate: float
+    momentum: float
+    cooling: bool
+    steps: int
+    average: float
+
+    @property
+    def _optimiser(self) -> optax.GradientTransformation:
+        rate: Any = self.learning_rate
+        if self.cooling:
+            rate = optax.cosine_decay_schedule(rate, self.steps)
+        return optax.adam(rate, b1=self.momentum)
+
+    def start(self, generator: Generator) -> Any:
+        """The optimiser's state before the first step."""
+        return self._optimiser.init(eqx.filter(generator, eqx.is_inexact_array))
+
+    @eqx.filter_jit
+    def consultation(
+        self, aggregator: GradientAggregator, generator: Generator, phi: Any, key: PRNGKeyArray
+    ) -> tuple[Array, Consultation]:
+        """What to ask the teachers now, with the codes that the rows in it were generated from.
+
+        Args:
+            aggregator: Draws the random projections.
+            generator: As it is now.
+            phi: The features that teachers see rows by; None: rows as they are.
+            key: For codes, labels and projections.
+        """
+        code_key, label_key, projection_key = jax.random.split(key, 3)
+        codes = jax.random.normal(code_key, (self.points, self.code))
+        labels = jax.random.permutation(label_key, jnp.arange(self.points) % generator.classes)
+        rows = seen_rows(generator, phi, codes, labels)
+        matrices = aggregator.projections(projection_key)
+        if not self.by_class:
+            return codes, Consultation(rows, labels, rows, labels, matrices)
+        each = jnp.arange(generator.classes)
+        nowhere = jnp.zeros(
+            (len(each), rows.shape[1])
+        )  # a linear teacher's slope is the same there
+        return codes, Consultation(rows, labels, nowhere, each, matrices)
+
+    @eqx.filter_jit
+    def moved(
+        self,
+        generator: Generator,
+        state: Any,
+        phi: Any,
+        codes: Array,
+        labels: Array,
+        directions: Array,
+    ) -> tuple[Generator, Any]:
+        """Generator and optimiser's state after one step: the slope is that of the squared distance
+        between generated rows and the same rows moved in the teachers' directions."""
+        weights, rest = eqx.partition(generator, eqx.is_inexact_array)
+        _, pull = jax.vjp(lambda w: seen_rows(eqx.combine(w, rest), phi, codes, labels), weights)
+        change, state = self._optimiser.update(pull(-directions)[0], state)
+        return eqx.combine(optax.apply_updates(weights, change), rest), state
+
+    @eqx.filter_jit
+    def averaged(self, mean: Generator, now: Generator) -> Generator:
+        """The running mean of generators, with the present one taken in."""
+        weights, rest = eqx.partition(now, eqx.is_inexact_array)
+        before = eqx.filter(mean, eqx.is_inexact_array)
+        mixed = jax.tree_util.tree_map(
+            lambda m, n: self.average * m + (1 - self.average) * n, before, weights
+        )
+        return eqx.combine(mixed, rest)
+
+
+def seen_rows(generator: Generator, phi: Any, codes: Array, labels: Array) -> Array:
+    """Generated rows as teachers see them."""
+    rows = generator(codes, labels, [])
+    return rows if phi is None else phi(rows)
