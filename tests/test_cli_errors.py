@@ -34,7 +34,7 @@ from PIL import Image as Picture
 from typer.main import get_command
 
 import limbeck as lk
-from limbeck.cli.main import main as cli
+from limbeck.cli import main as cli
 
 SCHEMA = """\
 dataset = "people"

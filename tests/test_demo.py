@@ -11,8 +11,8 @@ import pytest
 from helpers import TINY
 
 import limbeck as lk
-from limbeck.cli.main import main as cli
-from limbeck.run import demo as _demo
+from limbeck import demo as _demo
+from limbeck.cli import main as cli
 
 
 def _limbeck(

@@ -19,7 +19,7 @@ from helpers import (
 )
 
 import limbeck as lk
-from limbeck.cli.main import main as cli
+from limbeck.cli import main as cli
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
@@ -77,7 +77,7 @@ def test_images(folders, monkeypatch, capsys) -> None:
 
 
 def test_full_scores_of_images_have_a_spread(folders, monkeypatch) -> None:
-    monkeypatch.setattr("limbeck.scores.battery.EPOCHS", 1)
+    monkeypatch.setattr(sys.modules["limbeck.scores.battery"], "EPOCHS", 1)
     monkeypatch.setattr("limbeck.scores.battery.FOUR", lk.scores.FOUR[:1])
     release = lk.Release.load(folders["images"])
     test = lk.read(folders["test.npz"], release.schema)

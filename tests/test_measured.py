@@ -13,7 +13,7 @@ import pytest
 from helpers import TINY, image_rows, image_schema
 
 import limbeck as lk
-from limbeck.cli.main import main as cli
+from limbeck.cli import main as cli
 from limbeck.evaluation import figures_of
 from limbeck.privacy import Noise
 

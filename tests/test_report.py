@@ -28,7 +28,7 @@ from helpers import (
 from PIL import Image
 
 import limbeck as lk
-from limbeck.cli.main import main as cli
+from limbeck.cli import main as cli
 from limbeck.evaluation import certificate_digest
 from limbeck.report import Point, curve, histogram, score_bar
 from limbeck.scores import Score

@@ -13,7 +13,7 @@ from helpers import FEW, TINY, folder_bytes
 
 import limbeck as lk
 from limbeck.accounting import Budget, Charge, calibrate_stopping, draw_runs, stopping_cost
-from limbeck.cli.main import main as cli
+from limbeck.cli import main as cli
 from limbeck.evaluation import Linear
 from limbeck.privacy import Noise
 from limbeck.run import Right

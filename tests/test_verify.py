@@ -345,7 +345,7 @@ def test_arithmetic_alone_loads_no_jax(sealed: Path) -> None:
 def test_the_command_says_yes_only_if_everything_holds(
     sealed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from limbeck.cli.main import main as cli
+    from limbeck.cli import main as cli
 
     for folder, code in ((sealed, 0), (OLD / "dp-kip", 3), (sealed / "nowhere", 2)):
         monkeypatch.setattr("sys.argv", ["limbeck", "verify", str(folder)])

@@ -12,7 +12,7 @@ import pytest
 from helpers import FEW, TINY_SET, image_rows, image_schema
 
 from limbeck import papers as papers
-from limbeck.cli.main import main as cli
+from limbeck.cli import main as cli
 from limbeck.errors import LimbeckError
 from limbeck.methods import METHODS
 from limbeck.papers.bench import EXTRA, NotRun, bench, missing
