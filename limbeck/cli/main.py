@@ -7,6 +7,7 @@ Exit codes: 0 done; 2 something the user can mend (one line on standard error, n
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from typing import Annotated, Any, NoReturn
@@ -45,6 +46,9 @@ VERBS = (
 
 for _verb in VERBS:
     app.command()(_verb)
+
+SWITCHES = re.compile(r"\b(force|non_private|pay_again)=True\b")
+"""Arguments of Python's verbs that errors name, and that are switches here."""
 
 INTERRUPTED = "Interrupted. What was paid for is kept, and the same command resumes it."
 
@@ -92,7 +96,7 @@ def main() -> NoReturn:
 def _fail_because(error: BaseException) -> NoReturn:
     """One line about an error that the user can mend; any other goes on its way."""
     if isinstance(error, LimbeckError):
-        _fail(str(error))
+        _fail(SWITCHES.sub(lambda found: "--" + found[1].replace("_", "-"), str(error)))
     if isinstance(error, KeyboardInterrupt):
         _fail(INTERRUPTED, 130)
     if isinstance(error, ModuleNotFoundError):

@@ -46,7 +46,7 @@ def plan(
     data: opt.DataPath,
     schema: opt.SchemaPath,
     epsilon: opt.Epsilon,
-    delta: opt.Delta = 1e-5,
+    delta: opt.Delta = None,
     method: opt.MethodName = None,
     recipe: opt.RecipePath = None,
     per_class: opt.PerClass = None,
@@ -60,14 +60,15 @@ def plan(
     settings = opt.read_settings(per_class, setting)
     chosen = opt.choose_recipe(method, recipe, settings, declared)
     dataset = lk.read(data, declared)
-    planned = lk.plan(chosen.method, dataset.schema, lk.Budget(epsilon, delta, chosen.adjacency))
+    budget = opt.read_budget(epsilon, delta, chosen.adjacency, declared)
+    planned = lk.plan(chosen.method, dataset.schema, budget)
     refusal = refusal_of(planned)
     if as_json:
         print_json(
             {
                 "charges": [c.facts() for c in planned.charges],
                 "epsilon": finite(planned.cost.epsilon),
-                "delta": delta,
+                "delta": budget.delta,
                 "refused_because": refusal,
             }
         )
@@ -97,7 +98,7 @@ def distill(
     schema: opt.SchemaPath,
     epsilon: opt.Epsilon,
     out: opt.OutFolder,
-    delta: opt.Delta = 1e-5,
+    delta: opt.Delta = None,
     method: opt.MethodName = None,
     recipe: opt.RecipePath = None,
     per_class: opt.PerClass = None,
@@ -120,7 +121,7 @@ def distill(
         raise LimbeckError("--tune chooses within a budget; leave --non-private out.")
     if tried and chosen.unpaid:
         raise LimbeckError(f"--tune takes no recipe with unpaid settings: {chosen.unpaid}.")
-    budget = lk.Budget(epsilon, delta, chosen.adjacency)
+    budget = opt.read_budget(epsilon, delta, chosen.adjacency, declared)
     dataset = lk.read(data, declared)
     steps = _steps(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
     common: dict[str, Any] = {

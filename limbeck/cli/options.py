@@ -13,6 +13,7 @@ import typer
 from ..errors import LimbeckError
 
 if TYPE_CHECKING:
+    from ..accounting import Budget
     from ..methods import AbstractMethod
     from ..run import Recipe
     from ..schema import Schema
@@ -36,7 +37,13 @@ MethodName = Annotated[
 ]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget.", show_default=False)]
 Delta = Annotated[
-    float, typer.Option("--delta", help="Chance that the bound may fail; below 1/rows.")
+    float | None,
+    typer.Option(
+        "--delta",
+        help="Chance that the bound may fail; by default a power of ten below 1/(10 rows), and "
+        "1e-5 at most.",
+        show_default=False,
+    ),
 ]
 RecipePath = Annotated[
     Path | None,
@@ -94,6 +101,13 @@ def read_settings(per_class: int | None, given: list[str] | None) -> dict[str, A
         except tomllib.TOMLDecodeError:
             settings[name.strip()] = value.strip()
     return settings
+
+
+def read_budget(epsilon: float, delta: float | None, adjacency: str, schema: Schema) -> Budget:
+    """Epsilon and delta; where no delta was named, one that suits the declared rows."""
+    from ..accounting import Budget, default_delta
+
+    return Budget(epsilon, default_delta(schema.rows) if delta is None else delta, adjacency)
 
 
 def choose_recipe(

@@ -22,6 +22,7 @@ from .measure_once.measure_once import MeasureOnce as MeasureOnce
 from .measure_once.teacher import linear_features as linear_features
 from .measure_once.teacher import train_teacher as train_teacher
 from .registry import METHODS as METHODS
+from .registry import method_class as method_class
 from .source import SOURCES as SOURCES
 from .source import Distilled as Distilled
 from .source import Generated as Generated

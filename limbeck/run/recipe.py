@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LimbeckError
-from ..methods import METHODS, AbstractMethod
+from ..methods import METHODS, AbstractMethod, method_class
 
 PACKAGE = Path(__file__).parent.parent
 PLACES = (PACKAGE / "recipes", PACKAGE.parent / "recipes")
@@ -121,9 +121,7 @@ def make_method(name: str, settings: dict[str, object] | None = None) -> Abstrac
     >>> make_method("dp-merf").features
     4000
     """
-    if name not in METHODS:
-        raise LimbeckError(f"Unknown method '{name}'. Known: {', '.join(METHODS)}.")
-    method = METHODS[name]
+    method = method_class(name)
     for field in fields(method):
         if field.name in (settings or {}):
             _check_kind(name, field.name, field.default, (settings or {})[field.name])
