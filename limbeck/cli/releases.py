@@ -173,11 +173,12 @@ def report(
 
     from ..evaluation import is_measured
     from ..outside import place_outside, write_outside
-    from ..report import make_report
+    from ..report import folder_names, make_report
 
     if out.exists() and not force:
         raise LimbeckError(f"{out} exists already. Choose another file, or pass --force.")
     place_outside(out, "the page")
+    names = folder_names(releases)
     for folder in releases:
         say_what_is_open(folder)
     given = [lk.Release.load(folder) for folder in releases]
@@ -185,7 +186,7 @@ def report(
     internal = [path for path in scores or () if path not in paid]
     page = make_report(
         given,
-        names=[f"{folder.resolve().name}/" for folder in releases],  # no paths of this machine
+        names=names,
         scores=[lk.Scores.load(path) for path in internal],
         measured=[lk.MeasuredScores.load(path) for path in paid],
         real=None if test is None else lk.read(test, given[0].schema),

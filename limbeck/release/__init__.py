@@ -7,6 +7,7 @@ from ..lazy import lazily
 if TYPE_CHECKING:
     from .arithmetic import accounting as accounting
     from .arithmetic import recompute as recompute
+    from .card import citations as citations
     from .certificate import check_before_publishing as check_before_publishing
     from .certificate import make_certificate as make_certificate
     from .certificate import redistilled as redistilled
@@ -23,6 +24,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "card": "citations",
             "certificate": "check_before_publishing make_certificate redistilled",
             "questions": "check_questions",
             "release": "Images Release check_target draw",
