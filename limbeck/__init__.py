@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .errors import BudgetExceeded as BudgetExceeded
     from .errors import DataError as DataError
     from .errors import LimbeckError as LimbeckError
+    from .errors import LimbeckWarning as LimbeckWarning
     from .errors import ReleaseError as ReleaseError
     from .errors import SchemaError as SchemaError
     from .evaluation import MeasuredScores as MeasuredScores
@@ -67,7 +68,7 @@ else:
         {
             "accounting": "Budget",
             "data": "Dataset draft_schema read",
-            "errors": "BudgetExceeded DataError LimbeckError ReleaseError SchemaError",
+            "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores evaluate measure_scores",
             "ledger": "Ledger",
             "methods": "DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS FullMMD Marginals MeasureOnce",

@@ -20,8 +20,8 @@ from .run import distill
 from .scores import logistic_score
 
 SOURCE = (
-    "a reduced preset of the package, whose settings were tried on training rows of Adult and "
-    "MNIST, uncharged: for demonstration only"
+    "a reduced preset of the package; its settings were tried, uncharged, on rows of Adult and MNIST, "
+    "and the embedded test digits were looked at when choosing: for demonstration only"
 )
 
 

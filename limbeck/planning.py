@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from .accounting import Budget, Charge, Cost, calibrate, calibrate_stopping, cost, stopping_cost
 from .errors import LimbeckError
-from .methods import AbstractInquiry
+from .methods import AbstractInquiry, method_class
 from .privacy import Asked, Planned, Sum, Unit, estimates
 from .schema import Schema
 
@@ -45,20 +45,27 @@ class Plan:
 
 
 def plan(
-    method: AbstractInquiry,
+    method: AbstractInquiry | str,
     schema: Schema,
-    budget: Budget,
+    budget: Budget | float,
     *,
     choice: tuple[int, float] | None = None,
 ) -> Plan:
     """Calibrate everything the method and the schema will ask, jointly, to the budget.
 
     Args:
-        method: What to make, or whatever else asks.
+        method: What to make, or its name, which stands for its defaults; or whatever else asks.
         schema: The public description of the data; bounds it wants estimated are charged too.
-        budget: Epsilon and delta for the whole run.
+        budget: Epsilon and delta for the whole run, or epsilon alone: delta then suits the rows.
         choice: Number of candidates made from the same answers, and the share for comparing them.
     """
+    if isinstance(method, str):
+        method = method_class(method)()
+    if not isinstance(method, AbstractInquiry):
+        raise LimbeckError(
+            f"Expected a method, such as limbeck.Marginals(), or the name of one; got {method!r}."
+        )
+    budget = Budget.of(budget, schema.rows)
     comparing = None if choice is None else Asked(question=choice_of(choice[0]), share=choice[1])
     asked = _asked(method, schema, budget, comparing)
     charges = calibrate(*_priced(asked, budget), budget)
@@ -119,7 +126,7 @@ def _asked(
     if method.needs_bare_rows and budget.private:
         raise LimbeckError(
             f"{method.name} works on the bare rows and keeps nothing private; it runs with epsilon = "
-            "infinity (--non-private) only."
+            "infinity and non_private=True only."
         )
     names = tuple(c.name for c in schema.estimated)
     asked = estimates(names, schema, budget) + ([] if comparing is None else [comparing])

@@ -11,7 +11,7 @@ import pytest
 import limbeck as lk
 
 PUBLIC = {
-    "BudgetExceeded", "DataError", "LimbeckError", "ReleaseError", "SchemaError",
+    "BudgetExceeded", "DataError", "LimbeckError", "LimbeckWarning", "ReleaseError", "SchemaError",
     "Category", "Date", "Image", "Numeric", "Lifetime", "Schema",
     "Dataset", "read", "draft_schema",
     "redistill", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",

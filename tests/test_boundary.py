@@ -25,7 +25,7 @@ MAY_SEE_BARE_ROWS = {
     "release/release.py",  # released rows, read back
     "evaluation/learner.py",  # released rows
     "evaluation/internal.py",  # counts of rows, in internal scores
-    "report/report.py",  # real rows beside released ones: stamps the page internal
+    "report/contents.py",  # real rows beside released ones: stamps the page internal
     "scores/batteries.py",  # internal scores
     "scores/logistic.py",
     "papers/bench.py",  # named public data

@@ -140,7 +140,7 @@ def test_a_resumed_run_never_mixes_two_plans(
         monkeypatch.setattr("limbeck.ledger.paid.version", lambda name: "99.1")
     else:
         (job / "plan").unlink()
-    with pytest.raises(lk.LimbeckError, match="unfinished run.*--pay-again") as refused:
+    with pytest.raises(lk.LimbeckError, match="unfinished run.*pay_again=True") as refused:
         lk.distill(data, METHOD, BUDGET, ledger=ledger)
     told = str(refused.value)
     assert told.count("mean embedding") == (1 if changed.startswith("both") else 2)

@@ -80,5 +80,5 @@ def test_readers_and_python_are_told_the_same_contents(name: str) -> None:
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     import limbeck
 
-    with pytest.raises(AttributeError, match="no attribute 'distil'"):
-        _ = limbeck.distil  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no attribute 'distillery'"):
+        _ = limbeck.distillery  # type: ignore[attr-defined]

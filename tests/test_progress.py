@@ -7,19 +7,19 @@ import io
 import pytest
 from rich.console import Console
 
-from limbeck.cli import main as cli
+from limbeck.cli import show
 
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=120, highlight=False)
-    monkeypatch.setattr(cli, "console", console)
+    monkeypatch.setattr(show, "console", console)
     return text
 
 
 def test_a_terminal_shows_phase_step_time_and_budget(screen: io.StringIO) -> None:
-    with cli._progress(steps={"gradient": 40}, spent=cli._booked(1.0)) as report:
+    with show.progress_bars(steps={"gradient": 40}, spent=show.booked(1.0)) as report:
         report("reading", 1.0)
         report("candidate 1, gradient", 0.25)
         report("[odd] phase", 0.5)
@@ -34,9 +34,9 @@ def test_elsewhere_a_line_per_phase_and_nothing_for_machines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = io.StringIO()
-    monkeypatch.setattr(cli, "console", Console(file=text, width=80))
+    monkeypatch.setattr(show, "console", Console(file=text, width=80))
     for quiet in (False, True):
-        with cli._progress(quiet=quiet) as report:
+        with show.progress_bars(quiet=quiet) as report:
             report("gradient", 0.5)
             report("gradient", 1.0)
             report("gradient", 1.0)
@@ -44,4 +44,4 @@ def test_elsewhere_a_line_per_phase_and_nothing_for_machines(
 
 
 def test_nothing_is_booked_without_a_budget() -> None:
-    assert cli._booked(float("inf")) == ""
+    assert show.booked(float("inf")) == ""

@@ -216,7 +216,7 @@ def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_an_existing_release_is_replaced_only_by_force(table: Path) -> None:
     release = lk.Release.load(table)
-    with pytest.raises(lk.ReleaseError, match="--force"):
+    with pytest.raises(lk.ReleaseError, match="force=True"):
         release.save(table)
     release.save(table, force=True)
     assert lk.verify(table).epsilon == pytest.approx(1.0)

@@ -15,6 +15,7 @@ from .accountant import thresholds as thresholds
 from .accountant import without_warnings as without_warnings
 from .budget import ADJACENCIES as ADJACENCIES
 from .budget import Budget as Budget
+from .budget import default_delta as default_delta
 from .grid_slack import SIGMA as SIGMA
 from .grid_slack import SIGMA_BITS as SIGMA_BITS
 from .stopping import STOPPING as STOPPING

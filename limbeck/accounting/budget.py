@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import warnings
 from dataclasses import dataclass
 
@@ -45,6 +46,21 @@ class Budget:
                 f"Unknown adjacency '{self.adjacency}'. Use {' or '.join(ADJACENCIES)}."
             )
 
+    @classmethod
+    def of(cls, given: Budget | float, rows: int | None) -> Budget:
+        """The budget that is meant: a number is an epsilon, whose delta suits the declared rows.
+
+        >>> Budget.of(1.0, rows=45_000)
+        Budget(epsilon=1.0, delta=1e-06, adjacency='add-remove')
+        """
+        if isinstance(given, Budget):
+            return given
+        if isinstance(given, bool) or not isinstance(given, numbers.Real):
+            raise LimbeckError(
+                f"Expected a budget, such as Budget(1.0, 1e-6), or an epsilon; got {given!r}."
+            )
+        return cls(float(given), default_delta(rows))
+
     @property
     def private(self) -> bool:
         return math.isfinite(self.epsilon)
@@ -82,3 +98,14 @@ class Budget:
                 LimbeckWarning,
                 stacklevel=2,
             )
+
+
+def default_delta(rows: int | None) -> float:
+    """The delta of a run where nobody names one: a power of ten, at most a tenth of one over the
+    declared rows, and 1e-5 where they are few or unknown.
+
+    >>> default_delta(1_000), default_delta(60_000), default_delta(None)
+    (1e-05, 1e-06, 1e-05)
+    """
+    power = 5 if rows is None else max(5, math.ceil(math.log10(10 * rows) - 1e-9))
+    return float(f"1e-{power}")

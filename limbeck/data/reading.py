@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import DataError
+from ..errors import DataError, SchemaError
 from ..schema import Schema
 from .csv_files import CsvSource
 from .dataset import Dataset, Source
@@ -14,7 +14,7 @@ from .images import ArraySource, ImageFolderSource, read_idx, read_npz
 from .tables import FrameSource, ParquetSource
 
 
-def read(source: object, schema: Schema) -> Dataset:
+def read(source: object, schema: Schema | str | Path) -> Dataset:
     """Bind a source of rows to its schema.
 
     Nothing is read yet but the source's structure (column names, image sizes).
@@ -23,7 +23,7 @@ def read(source: object, schema: Schema) -> Dataset:
         source: A path to a CSV file, a Parquet file or folder, an npz or idx file or a folder of
             images per class; or a pandas, Arrow or Polars frame; or a pair of arrays
             (images, labels).
-        schema: The public description of the data.
+        schema: The public description of the data, or the path of its TOML file.
 
     >>> import pandas as pd
     >>> import limbeck as lk
@@ -31,6 +31,12 @@ def read(source: object, schema: Schema) -> Dataset:
     >>> lk.read(pd.DataFrame({"age": [31, 45, 62]}), schema)
     Dataset('ages', columns=1)
     """
+    if isinstance(schema, str | Path):
+        schema = Schema.load(schema)
+    if not isinstance(schema, Schema):
+        raise SchemaError(
+            f"Expected a schema or the path of its TOML file, got {type(schema).__name__}."
+        )
     return Dataset(schema, open_source(source, schema.encoding))
 
 

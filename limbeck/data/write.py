@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 import re
+import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +14,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image as Picture
+from PIL import ImageDraw, ImageFont
 
 from ..schema import Date, Image, Schema
 
 SHEET_COLUMNS = 10
 """Images per class on the contact sheet."""
+SHEET_PIXELS = 800
+"""About how wide its images are together."""
+NAME_LENGTH = 24
+"""Letters of a class's name on it, at most."""
 
 
 def save_table(frame: pd.DataFrame, schema: Schema, folder: Path) -> list[str]:
@@ -43,14 +51,15 @@ def save_images(pixels: np.ndarray, labels: np.ndarray, schema: Schema, folder: 
         (folder / "images" / name).mkdir(parents=True)
     for i, (picture, label) in enumerate(zip(shown, labels, strict=True)):
         file = folder / "images" / names[label] / f"{i:0{width}d}.png"
-        Picture.fromarray(picture.squeeze()).save(file, compress_level=1)
-    contact_sheet(shown, labels, len(names)).save(folder / "contact-sheet.png")
+        _picture(picture).save(file, compress_level=1)
+    sheet = contact_sheet(shown, labels, [str(value) for value in schema.classes])
+    sheet.save(folder / "contact-sheet.png")
     return ["data.npz", "images/", "contact-sheet.png"]
 
 
 def as_bytes(pixels: np.ndarray, image: Image) -> np.ndarray:
     """Pixels of any declared range as 0..255 for viewing."""
-    if pixels.dtype == np.uint8:
+    if pixels.dtype == np.uint8 and (image.min, image.max) == (0, 255):
         return pixels
     return (
         np.rint(255 * image.expand(pixels.reshape(len(pixels), -1)))
@@ -59,21 +68,51 @@ def as_bytes(pixels: np.ndarray, image: Image) -> np.ndarray:
     )
 
 
-def contact_sheet(pictures: np.ndarray, labels: np.ndarray, classes: int) -> Picture.Image:
-    """One column per class, the first images of each below one another, enlarged for the eye."""
-    gap = 2
+def contact_sheet(pictures: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> Picture.Image:
+    """One line per class with its name, the first images beside it, enlarged for the eye.
+
+    Args:
+        pictures: Bytes (rows, height, width, channels).
+        labels: A class per picture, by its number.
+        names: Of the classes; the empty name of a set without classes is not written.
+    """
+    if list(names) == [""]:  # no classes: as many lines as there are
+        shown = pictures[: SHEET_COLUMNS**2]
+        groups = [shown[i : i + SHEET_COLUMNS] for i in range(0, len(shown), SHEET_COLUMNS)]
+    else:
+        groups = [pictures[np.flatnonzero(labels == c)[:SHEET_COLUMNS]] for c in range(len(names))]
     height, width, channels = pictures.shape[1:]
-    deep = max((int((labels == c).sum()) for c in range(classes)), default=0)
-    rows = max(1, min(SHEET_COLUMNS, deep))
-    shape = (rows * (height + gap) + gap, classes * (width + gap) + gap, channels)
-    sheet = np.full(shape, 255, np.uint8)
-    for c in range(classes):
-        for r, at in enumerate(np.flatnonzero(labels == c)[:rows]):
-            top, left = gap + r * (height + gap), gap + c * (width + gap)
-            sheet[top : top + height, left : left + width] = pictures[at]
-    picture = Picture.fromarray(sheet.squeeze(-1) if channels == 1 else sheet)
-    zoom = max(1, round(800 / max(picture.size)))
-    return picture.resize((picture.width * zoom, picture.height * zoom), Picture.Resampling.NEAREST)
+    zoom = max(1, round(SHEET_PIXELS / (SHEET_COLUMNS * width)))
+    high, wide, gap = zoom * height, zoom * width, max(2, zoom)
+    font = ImageFont.load_default(min(max(high // 3, 10), 24))
+    margin = max((math.ceil(font.getlength(_short(name))) for name in names), default=0)
+    left = margin + 4 * gap if margin else gap
+    most = max((len(group) for group in groups), default=0)
+    line = max(high, 12) + gap
+    size = (left + max(most, 1) * (wide + gap), max(len(groups), 1) * line + gap)
+    sheet = Picture.new("L" if channels == 1 else "RGB", size, "white")
+    pen = ImageDraw.Draw(sheet)
+    for row, group in enumerate(groups):
+        top = gap + row * line
+        if margin:
+            middle = (left - 2 * gap, top + high // 2)
+            pen.text(middle, _short(names[row]), fill="black", font=font, anchor="rm")
+        for place, picture in enumerate(group):
+            enlarged = _picture(picture).resize((wide, high), Picture.Resampling.NEAREST)
+            sheet.paste(enlarged, (left + place * (wide + gap), top))
+    return sheet
+
+
+def _picture(pixels: np.ndarray) -> Picture.Image:
+    """Bytes (height, width, channels) as a picture, grey or coloured."""
+    return Picture.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+
+
+def _short(name: str) -> str:
+    """A name in letters that Pillow's own font has: without accents, others as question marks."""
+    bare = [c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c)]
+    plain = "".join(bare).encode("ascii", "replace").decode()
+    return plain if len(plain) <= NAME_LENGTH else plain[: NAME_LENGTH - 3] + "..."
 
 
 def png_strip(pixels: np.ndarray, image: Image) -> bytes:

@@ -79,7 +79,7 @@ def write(name: str, out: str | Path, force: bool = False) -> list[Path]:
     if out.exists() and not out.is_dir():
         raise ReleaseError(f"{out} is not a folder. Choose another place.")
     if out.is_dir() and any(out.iterdir()) and not force:
-        raise ReleaseError(f"{out} is not empty. Choose another folder, or pass --force.")
+        raise ReleaseError(f"{out} is not empty. Choose another folder, or pass force=True.")
     data = load(name)
     draft = out.absolute().parent / f".{out.absolute().name}-{uuid.uuid4().hex[:8]}"
     try:

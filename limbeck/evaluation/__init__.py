@@ -7,6 +7,7 @@ from ..lazy import lazily
 if TYPE_CHECKING:
     from .internal import check_scores as check_scores
     from .internal import evaluate as evaluate
+    from .internal import real_rows as real_rows
     from .internal import released_data as released_data
     from .internal import soft_labels_of as soft_labels_of
     from .learner import Linear as Linear
@@ -20,7 +21,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "internal": "check_scores evaluate released_data soft_labels_of",
+            "internal": "check_scores evaluate real_rows released_data soft_labels_of",
             "learner": "Linear learn",
             "measured": "MeasuredScores figures_of is_measured measure_scores verify_scores",
         },

@@ -16,9 +16,9 @@ from ..scores import Scores, battery
 
 def evaluate(
     release: Release,
-    test: Dataset,
+    test: object,
     *,
-    train: Dataset | None = None,
+    train: object = None,
     full: bool = False,
     seeds: int | None = None,
     progress: Progress = lambda phase, done: None,
@@ -29,7 +29,8 @@ def evaluate(
 
     Args:
         release: From `limbeck.distill` or `Release.load`.
-        test: Real rows of the release's schema, not among those it was made from.
+        test: Real rows that it was not made from: a frame, a path or arrays, as `limbeck.read`
+            takes them, or what it gave.
         train: Real training rows. With them every trained score is repeated on as many real rows.
         full: Images: also ConvNets and four classifiers. Tables: twelve classifiers, not four.
         seeds: Repetitions of scores that draw at random; by default 1, and 3 with `full`.
@@ -37,15 +38,11 @@ def evaluate(
     """
     seeds = seeds if seeds is not None else 3 if full else 1
     positive(seeds=seeds)
-    for data in (test, train):
-        if data is not None and data.schema.columns != release.schema.columns:
-            raise DataError(
-                "The real rows were read with another schema than the release's. Read them with "
-                "`release.schema`."
-            )
+    tested = real_rows(test, release)
+    control = None if train is None else real_rows(train, release)
     released = released_data(release)
     found = battery(
-        released, test, soft=soft_labels_of(release), train=train, full=full, seeds=seeds,
+        released, tested, soft=soft_labels_of(release), train=control, full=full, seeds=seeds,
         progress=progress,
     )  # fmt: skip
     epsilon = release.certificate["guarantee"]["epsilon"]
@@ -54,9 +51,20 @@ def evaluate(
         epsilon=None if isinstance(epsilon, str) or math.isinf(epsilon) else float(epsilon),
         certificate=certificate_digest(release.certificate),
         released_rows=len(bare_rows(released)),
-        test_rows=len(bare_rows(test)),
+        test_rows=len(bare_rows(tested)),
         scores=found,
     )
+
+
+def real_rows(rows: object, release: Release) -> Dataset:
+    """Real rows as a data set of the release's schema; those of another schema are refused."""
+    data = rows if isinstance(rows, Dataset) else read(rows, release.schema)
+    if data.schema.columns != release.schema.columns:
+        raise DataError(
+            "The real rows were read with another schema than the release's. Read them with "
+            "`release.schema`."
+        )
+    return data
 
 
 def released_data(release: Release) -> Dataset:

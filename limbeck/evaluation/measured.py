@@ -19,8 +19,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ..accounting import Budget, Charge
-from ..data import Dataset
-from ..errors import DataError, LimbeckError, ReleaseError, positive
+from ..errors import LimbeckError, ReleaseError, positive
 from ..ledger import Ledger, paid_run, randomness
 from ..methods import AbstractInquiry
 from ..outside import write_outside
@@ -29,7 +28,7 @@ from ..privacy import Asked, Histogram, Noise, Private
 from ..progress import Progress
 from ..release import Release, Verdict, certificate_digest, make_certificate, recompute
 from ..schema import Schema
-from .internal import released_data
+from .internal import real_rows, released_data
 from .learner import learn
 
 ANSWERS, COUNTS = "right and wrong", "counts"
@@ -187,8 +186,8 @@ class MeasuredScores:
 
 def measure_scores(
     release: Release,
-    test: Dataset,
-    budget: Budget,
+    test: object,
+    budget: Budget | float,
     *,
     ledger: Ledger | None = None,
     seed: int | None = None,
@@ -200,8 +199,9 @@ def measure_scores(
 
     Args:
         release: From `limbeck.distill` or `Release.load`.
-        test: Real rows of the release's schema, not among those it was made from.
-        budget: Charged to the data set that the schema names, like any release.
+        test: Real rows that it was not made from, as `evaluate` takes them.
+        budget: Charged to the data set that the schema names, like any release. Epsilon alone will
+            do: delta then suits the declared rows.
         ledger: Where spending is booked; by default the user's own ledger.
         seed: Reproducible noise, for tests and benchmarks. Stamped "not for release".
         progress: Called with a phase and a fraction done.
@@ -211,25 +211,22 @@ def measure_scores(
     Raises:
         BudgetExceeded: The data set's lifetime budget does not allow it; nothing was counted.
     """
-    if test.schema.columns != release.schema.columns:
-        raise DataError(
-            "The real rows were read with another schema than the release's. Read them with "
-            "`release.schema`."
-        )
+    tested = real_rows(test, release)
+    budget = Budget.of(budget, tested.schema.rows)
     if not budget.private:
         raise LimbeckError("Scores without noise are what `limbeck evaluate` gives anyway.")
     predictor, name = learn(released_data(release))
     inquiry = ScoreCounts(release=certificate_digest(release.certificate), classifier=name)
-    planned = plan(inquiry, test.schema, budget)
+    planned = plan(inquiry, tested.schema, budget)
     drawn = randomness(seed, noise)
     with paid_run(
-        planned, test, ledger=ledger, noise=drawn, pay_again=pay_again, progress=progress
+        planned, tested, ledger=ledger, noise=drawn, pay_again=pay_again, progress=progress
     ) as paid:
         answers, counts = inquiry.measure(paid.private, predictor)
         certificate = make_certificate(
             planned,
             paid.private.executed(),
-            test.schema,
+            tested.schema,
             seeded=paid.noise.seeded,
             law=paid.noise.law,
             source="fixed beforehand",

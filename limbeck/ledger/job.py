@@ -119,8 +119,8 @@ class Job:
         if asked != digest:
             raise LimbeckError(
                 f"The unfinished run asked '{name}' with other public values than this one does, so "
-                "its answer does not fit. Pay for the run again, and leave the old one: --pay-again "
-                "(pay_again=True)."
+                "its answer does not fit. Pay for the run again, and leave the old one: pass "
+                "pay_again=True."
             )
         return answer
 

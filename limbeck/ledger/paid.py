@@ -173,5 +173,5 @@ def _another_plan(kept: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return (
         f"An unfinished run of the same settings was paid for with {told(kept)}; this is {told(now)}. "
         "Answers of two plans cannot be mixed. Finish it with what began it, or give it up and pay "
-        "for a new one: --pay-again (pay_again=True)."
+        "for a new one: pass pay_again=True."
     )

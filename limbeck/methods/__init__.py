@@ -35,6 +35,7 @@ from .part import choices_of as choices_of
 from .part import overlaid as overlaid
 from .part import part_field as part_field
 from .registry import METHODS as METHODS
+from .registry import method_class as method_class
 from .source import SOURCES as SOURCES
 from .source import Distilled as Distilled
 from .source import Generated as Generated

@@ -74,3 +74,10 @@ def _loaded(points: list[metadata.EntryPoint]) -> type[AbstractMethod]:
 
 
 METHODS = Methods(OWN)
+
+
+def method_class(name: str) -> type[AbstractMethod]:
+    """The class of a method that is named; a name that nothing has is refused."""
+    if name not in METHODS:
+        raise LimbeckError(f"Unknown method '{name}'. Known: {', '.join(METHODS)}.")
+    return METHODS[name]

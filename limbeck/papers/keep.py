@@ -32,7 +32,7 @@ class Keep:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LimbeckError(
-                f"Cannot write to the cache {self.folder}: {error.strerror}. Name another place with --cache."
+                f"Cannot write to the cache {self.folder}: {error.strerror}. Name another folder as cache."
             ) from None
 
     def release(self, identity: Mapping[str, object]) -> Path:

@@ -7,6 +7,7 @@ from ..lazy import lazily
 if TYPE_CHECKING:
     from .arithmetic import accounting as accounting
     from .arithmetic import recompute as recompute
+    from .card import citations as citations
     from .certificate import certificate_digest as certificate_digest
     from .certificate import check_before_publishing as check_before_publishing
     from .certificate import make_certificate as make_certificate
@@ -24,6 +25,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "card": "citations",
             "certificate": "certificate_digest check_before_publishing make_certificate redistilled",
             "questions": "check_questions",
             "release": "Images Release check_target draw",

@@ -90,7 +90,7 @@ and has these limits:
 {contents}
 ## Please cite
 
-{_bullets(certificate["papers"])}
+{_bullets(citations(certificate))}
 [limbeck]: the software of this name, version {certificate["software"]["limbeck"]}
 """
 
@@ -129,7 +129,7 @@ def make_croissant(
         ),
         "datePublished": certificate["created"],
         "version": "1.0.0",
-        "citeAs": " ".join(certificate["papers"]),
+        "citeAs": " ".join(citations(certificate)),
         "rai:personalSensitiveInformation": (
             f"None in clear. Made from sensitive data under ({guarantee['epsilon']}, "
             f"{guarantee['delta']:g})-differential privacy; see certificate.json."
@@ -146,6 +146,14 @@ def make_croissant(
             }
         ]
     return described
+
+
+def citations(certificate: Mapping[str, Any]) -> list[str]:
+    """What to cite: the method's papers, or for a method without any, the software."""
+    method, software = certificate["method"]["name"], certificate["software"]
+    return list(certificate["papers"]) or [
+        f"limbeck {software['limbeck']}, software, method {method}."
+    ]
 
 
 def _field(column: Column, file: str) -> dict[str, Any]:

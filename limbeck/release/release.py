@@ -144,7 +144,7 @@ def draw(schema: Schema, source: RowSource, rows: int, *, seed: int) -> pd.DataF
 def check_target(folder: Path, *, force: bool) -> None:
     """Refuse a folder that is there already, or whose place cannot be written to."""
     if folder.exists() and not force:
-        raise ReleaseError(f"{folder} exists already. Choose another folder, or pass --force.")
+        raise ReleaseError(f"{folder} exists already. Choose another folder, or pass force=True.")
     if folder.exists() and force and not _replaceable(folder):
         raise ReleaseError(
             f"{folder} is not a release, so it is not replaced. Choose another folder."

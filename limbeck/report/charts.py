@@ -34,14 +34,23 @@ def shares_bar(shares: Sequence[tuple[str, float]]) -> str:
     return _svg(1000, 40, "Shares of the budget", parts, stretched=True)
 
 
-def histogram(released: np.ndarray, real: np.ndarray | None = None) -> str:
-    """Shares per bin: filled for released rows, a line of steps for real ones."""
+def histogram(
+    released: np.ndarray, real: np.ndarray | None = None, *, names: Sequence[str] = ()
+) -> str:
+    """Shares per bin: filled for released rows, a line of steps for real ones.
+
+    Args:
+        released: Shares of the released rows.
+        real: Shares of the real ones, if they are shown.
+        names: Of the bins, where each is one value.
+    """
+    told = [f"{name}: " for name in names] or [""] * len(released)
     top = max(float(released.max(initial=0)), float(real.max(initial=0)) if real is not None else 0)
     top = top or 1.0
     step = 1000 / max(len(released), 1)
     parts = [
         f'<rect class="s0" x="{i * step + 3:.1f}" y="{200 - 196 * v / top:.1f}" '
-        f'width="{step - 6:.1f}" height="{196 * v / top:.1f}"><title>{v:.1%}</title></rect>'
+        f'width="{step - 6:.1f}" height="{196 * v / top:.1f}"><title>{escape(told[i])}{v:.1%}</title></rect>'
         for i, v in enumerate(released)
     ]
     if real is not None:

@@ -6,29 +6,18 @@ it is internal, and says so at the top.
 
 from __future__ import annotations
 
-import base64
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from ..data import Dataset, bare_rows, png_strip
+from ..data import Dataset
 from ..errors import DataError, LimbeckError
-from ..evaluation import MeasuredScores, check_scores, released_data
-from ..release import Images, Release, certificate_digest
-from ..schema import Category, Column
-from ..scores import Scores, discretise
-from .charts import Point, curve, histogram, score_bar, shares_bar, value_bar
-
-PICTURES = 10
-"""Images shown per class."""
-COLUMNS, VALUES, ROWS = 60, 6, 6
-"""Columns, values of a category, and sample rows shown."""
-MAIN = ("ROC AUC", "accuracy")
-"""Figures a curve shows: the first of these that there is."""
+from ..evaluation import MeasuredScores
+from ..release import Release, certificate_digest, citations
+from ..scores import Scores
+from . import compared, contents
+from .charts import score_bar, shares_bar
+from .compared import number
 
 
 def make_report(
@@ -52,8 +41,9 @@ def make_report(
     first = releases[0]
     if real is not None and real.schema.columns != first.schema.columns:
         raise DataError("The real rows were read with another schema than the release's.")
+    compared.check_one_dataset(releases)
     called = list(names or [f"release {i + 1}" for i in range(len(releases))])
-    found = _matched(releases, scores)
+    matched, several = compared.matched(releases, scores), len(releases) > 1
     certificate = first.certificate
     context = {
         "name": first.schema.dataset,
@@ -62,22 +52,24 @@ def make_report(
         "guarantee": certificate["guarantee"],
         "digest": certificate_digest(certificate),
         "internal": bool(scores) or real is not None,
-        "rows": _length(first),
+        "rows": contents.length(first),
         "things": "images" if first.schema.image else "rows",
-        "epsilon": _number(certificate["guarantee"]["epsilon"]),
-        "delta": _number(certificate["guarantee"]["delta"]),
+        "epsilon": number(certificate["guarantee"]["epsilon"]),
+        "delta": number(certificate["guarantee"]["delta"]),
         "statement": _statement(certificate["guarantee"]),
         "charges": _charges(certificate),
         "spent": shares_bar([(c["name"], certificate["shares"][c["name"]]) for c in certificate["charges"]]),
-        "pictures": _pictures(first) if first.schema.image else [],
-        "columns": [] if first.schema.image else _columns(first, real),
+        "pictures": contents.pictures(first, real) if first.schema.image else [],
+        "columns": [] if first.schema.image else contents.columns(first, real),
         "all_columns": len(first.schema.columns),
         "real_rows": real is not None,
-        "sample": _sample(first),
-        "scores": _scores(found[0]) if found[0] else None,
+        "sample": contents.sample(first),
+        "scores": _scores(matched[0]) if matched[0] else None,
         "measured": _measured(first, measured),
-        "compared": _compared(releases, called, found) if len(releases) > 1 else [],
-        "curve": _curve(releases, found) if len(releases) > 1 else None,
+        "compared": compared.table(releases, called, matched) if several else [],
+        "together": compared.together(releases, measured) if several else None,
+        "curve": compared.score_curve(releases, matched) if several else None,
+        "papers": citations(certificate),
     }  # fmt: skip
     return _template().render(context)
 
@@ -97,14 +89,6 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     return environment.get_template("report.html.j2")
-
-
-def _matched(releases: Sequence[Release], scores: Sequence[Scores]) -> list[Scores | None]:
-    by_digest = {s.certificate: s for s in scores}
-    found = [by_digest.pop(certificate_digest(r.certificate), None) for r in releases]
-    for left in by_digest.values():
-        check_scores(left, releases[0])  # says that they belong to another release
-    return found
 
 
 def _statement(guarantee: Mapping[str, Any]) -> dict[str, str] | None:
@@ -131,80 +115,6 @@ def _charges(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
         }
         for c in certificate["charges"]
     ]
-
-
-def _pictures(release: Release) -> list[dict[str, Any]]:
-    assert isinstance(release.data, Images) and release.schema.image is not None
-    images, labels = release.data.images, np.asarray(release.data.labels).astype(str)
-    shown = []
-    for value in release.schema.classes:
-        at = (
-            np.flatnonzero(labels == str(value)) if release.schema.label else np.arange(len(images))
-        )
-        if len(at):
-            png = png_strip(images[at[:PICTURES]], release.schema.image)
-            coded = base64.b64encode(png).decode()
-            few = min(len(at), PICTURES)
-            count = f"{few} of {len(at):,}" if few < len(at) else f"{few}"
-            width = 100 * few // PICTURES
-            shown.append({"label": str(value), "count": count, "png": coded, "width": width})
-    return shown
-
-
-def _columns(release: Release, real: Dataset | None) -> list[dict[str, Any]]:
-    """Distributions of the released columns, beside those of the real ones if they are given."""
-    sides = []
-    for data in (released_data(release), real):
-        if data is not None:
-            rows = bare_rows(data)
-            codes, sizes = discretise(data.schema, np.asarray(rows.cells), rows.labels)
-            sides.append(
-                [
-                    np.bincount(codes[:, i], minlength=s) / max(len(codes), 1)
-                    for i, s in enumerate(sizes)
-                ]
-            )
-    label = release.schema.label
-    columns: list[Column] = [*release.schema.inputs, *([label] if label else [])]
-    cards = []
-    for column, *shares in itertools.islice(zip(columns, *sides, strict=True), COLUMNS):
-        released, theirs = shares[0], shares[1] if real is not None else None
-        card: dict[str, Any] = {"name": column.name, "kind": column.kind}
-        if isinstance(column, Category):
-            card |= _category(column, released, theirs)
-        else:
-            facts = column.facts()
-            card |= {
-                "chart": histogram(released[:-1], None if theirs is None else theirs[:-1]),
-                "low": _plain(facts["min"]),
-                "high": _plain(facts["max"]),
-            }
-        gone = float(released[-1])
-        card["missing"] = f"{gone:.1%} without a value" if gone else ""
-        cards.append(card)
-    return cards
-
-
-def _category(column: Category, released: np.ndarray, real: np.ndarray | None) -> dict[str, Any]:
-    order = np.argsort(-released[:-1], kind="stable")
-    top = max(float(released.max()), float(real.max()) if real is not None else 0.0)
-    bars = [
-        {
-            "label": str(column.values[i]),
-            "share": f"{released[i]:.1%}",
-            "chart": value_bar(float(released[i]), None if real is None else float(real[i]), top),
-        }
-        for i in order[:VALUES]
-    ]
-    return {"bars": bars, "more": max(len(column.values) - VALUES, 0)}
-
-
-def _sample(release: Release) -> dict[str, Any] | None:
-    if isinstance(release.data, Images):
-        return None
-    rows = release.data.head(ROWS)
-    cells = [[_plain(v) for v in row] for row in rows.itertuples(index=False)]
-    return {"head": [str(c) for c in rows.columns], "rows": cells}
 
 
 def _scores(scores: Scores) -> dict[str, Any]:
@@ -260,78 +170,10 @@ def _measured(release: Release, given: Sequence[MeasuredScores]) -> dict[str, An
     ]
     return {
         "classifier": settings["classifier"],
-        "epsilon": _number(guarantee["epsilon"]),
-        "delta": _number(guarantee["delta"]),
+        "epsilon": number(guarantee["epsilon"]),
+        "delta": number(guarantee["delta"]),
         "dataset": certificate["data"]["dataset"],
         "not_for_release": certificate["not_releasable_because"],
         "bars": bars,
         "rows": f"{max(rows, 0):,.0f}",
     }
-
-
-def _main_figure(scores: Sequence[Scores | None]) -> str | None:
-    there = {s.figure for f in scores if f for s in f.scores if s.of == "released"}
-    return next((f for f in MAIN if f in there), None)
-
-
-def _compared(
-    releases: Sequence[Release], names: Sequence[str], scores: Sequence[Scores | None]
-) -> list[dict[str, str]]:
-    figure = _main_figure(scores)
-    rows = []
-    for release, name, found in zip(releases, names, scores, strict=True):
-        guarantee = release.certificate["guarantee"]
-        means = [
-            s.mean
-            for s in (found.scores if found else ())
-            if s.of == "released" and s.figure == figure
-        ]
-        rows.append(
-            {
-                "name": name,
-                "epsilon": _number(guarantee["epsilon"]),
-                "delta": _number(guarantee["delta"]),
-                "method": release.certificate["method"]["name"],
-                "rows": f"{_length(release):,}",
-                "score": f"{100 * float(np.mean(means)):.1f}" if means else "",
-                "figure": figure or "",
-            }
-        )
-    return rows
-
-
-def _curve(releases: Sequence[Release], scores: Sequence[Scores | None]) -> dict[str, Any] | None:
-    figure = _main_figure(scores)
-    lines: dict[str, list[Point]] = {}
-    for release, found in zip(releases, scores, strict=True):
-        epsilon = release.certificate["guarantee"]["epsilon"]
-        if found is None or isinstance(epsilon, str):
-            continue
-        for s in found.scores:
-            if s.of == "released" and s.figure == figure:
-                lines.setdefault(s.name, []).append(Point(float(epsilon), s.mean, s.spread))
-    series = [(name, points) for name, points in lines.items() if len(points) > 1][:6]
-    if not series:
-        return None
-    return {"figure": figure, "names": [name for name, _ in series], "chart": curve(series)}
-
-
-def _length(release: Release) -> int:
-    data = release.data
-    return len(data.images if isinstance(data, Images) else data)
-
-
-def _number(value: float | str) -> str:
-    return "∞" if isinstance(value, str) else f"{value:g}".replace("e-0", "e-")
-
-
-def _plain(value: Any) -> str:
-    if value is None or value is pd.NA or value is pd.NaT or value != value:
-        return "–"
-    if isinstance(value, pd.Timestamp):
-        return value.date().isoformat()
-    if isinstance(value, float | np.floating):
-        return f"{value:,.6g}"
-    if isinstance(value, int | np.integer) and abs(int(value)) >= 10_000:
-        return f"{value:,}"
-    return str(value)

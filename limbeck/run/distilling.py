@@ -8,9 +8,9 @@ from typing import Any
 
 from ..accounting import Budget, Charge
 from ..data import Dataset
-from ..errors import LimbeckError, positive
+from ..errors import DataError, LimbeckError, positive
 from ..ledger import Ledger, PaidRun, paid_run, randomness
-from ..methods import AbstractMeasureOnce, AbstractMethod, Generated, Product
+from ..methods import AbstractInquiry, AbstractMeasureOnce, AbstractMethod, Generated, Product
 from ..planning import Plan, plan
 from ..privacy import Measurement, Noise
 from ..progress import Progress
@@ -31,8 +31,8 @@ IMAGE_ROWS = 10_000
 
 def distill(
     data: Dataset,
-    method: AbstractMethod,
-    budget: Budget,
+    method: AbstractMethod | str,
+    budget: Budget | float,
     *,
     out: str | Path | None = None,
     rows: int | None = None,
@@ -54,8 +54,8 @@ def distill(
 
     Args:
         data: The rows with their schema, from `limbeck.read`.
-        method: What to make, such as `limbeck.DPMERF()`.
-        budget: Epsilon and delta for this release.
+        method: What to make, such as `limbeck.DPMERF()`, or its name: "dp-merf" with its defaults.
+        budget: Epsilon and delta for this release, or epsilon alone: delta then suits the rows.
         out: Folder to write the release to, before the run's protected state is erased.
         rows: How many rows to release; by default as many as the schema declares.
         seed: Reproducible noise, for tests and benchmarks. Stamped "not for release".
@@ -71,18 +71,19 @@ def distill(
     Raises:
         LimbeckError: For anything a user can mend; nothing was spent then.
     """
-    if not budget.private and not non_private:
-        raise LimbeckError("epsilon = infinity adds no noise; say so with --non-private.")
+    check_read(data)
+    planned = plan(method, data.schema, budget)
+    if not planned.budget.private and not non_private:
+        raise LimbeckError("epsilon = infinity adds no noise; say so with non_private=True.")
     if rows is not None:
-        _check_rows(method, rows)
+        _check_rows(planned.method, rows)
     if out is not None:
         check_target(Path(out), force=force)
-    planned = plan(method, data.schema, budget)
     drawn = randomness(seed, noise)
     with paid_run(
         planned, data, ledger=ledger, noise=drawn, pay_again=pay_again, progress=progress
     ) as paid:
-        release = _make(paid, method, planned, rows, settings_source, unpaid, progress)
+        release = _make(paid, planned, rows, settings_source, unpaid, progress)
         if out is not None:
             release.save(out, force=force)
     return release
@@ -149,9 +150,16 @@ def redistill(
     return made
 
 
-def _check_rows(method: AbstractMethod, rows: int) -> None:
+def check_read(data: object) -> None:
+    """Refuse rows without a schema."""
+    if not isinstance(data, Dataset):
+        came = type(data).__name__
+        raise DataError(f"Expected rows with their schema, from limbeck.read; got {came}.")
+
+
+def _check_rows(method: AbstractInquiry, rows: int) -> None:
     positive(rows=rows)
-    if method.fixed_size:
+    if isinstance(method, AbstractMethod) and method.fixed_size:
         raise LimbeckError(
             f"{method.name} makes a set of a fixed size, which its settings give; got rows = {rows}."
         )
@@ -165,14 +173,14 @@ def release_size(product: Product, schema: Schema) -> int:
 
 def _make(
     paid: PaidRun,
-    method: AbstractMethod,
     planned: Plan,
     rows: int | None,
     settings_source: str,
     unpaid: str,
     progress: Progress,
 ) -> Release:
-    private, noise = paid.private, paid.noise
+    private, noise, method = paid.private, paid.noise, planned.method
+    assert isinstance(method, AbstractMethod)
     schema = private.estimate()
     public_seed = noise.public_seed("method")
     product = method.run(private, seed=public_seed, progress=progress)

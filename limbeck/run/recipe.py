@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LimbeckError
-from ..methods import METHODS, AbstractMethod, choices_of, overlaid
+from ..methods import METHODS, AbstractMethod, choices_of, method_class, overlaid
 
 PACKAGE = Path(__file__).parent.parent
 PLACES = (PACKAGE / "recipes", PACKAGE.parent / "recipes")
@@ -124,9 +124,7 @@ def make_method(name: str, settings: Mapping[str, Any] | None = None) -> Abstrac
     >>> make_method("dp-kip", {"kernel": "scattering", "kernel.unit_norm": True}).kernel
     ScatteringKernel(normalisation='none', unit_norm=True)
     """
-    if name not in METHODS:
-        raise LimbeckError(f"Unknown method '{name}'. Known: {', '.join(METHODS)}.")
-    method = METHODS[name]
+    method = method_class(name)
     settings = overlaid({}, settings or {})
     _check_kinds(name, method, settings)
     return method.from_settings(settings)

@@ -28,7 +28,7 @@ from ..planning import CHOICE, Plan, plan, plan_stopping
 from ..privacy import Noise
 from ..progress import Progress
 from ..release import Release, check_before_publishing, check_target, draw, make_certificate
-from .distilling import release_size
+from .distilling import check_read, release_size
 
 MOST = 32
 """Candidates, at most: a choice among many is a search, and wants more noise than it gains."""
@@ -90,7 +90,7 @@ class Try:
 def tune(
     data: Dataset,
     candidates: Sequence[AbstractMethod],
-    budget: Budget,
+    budget: Budget | float,
     *,
     out: str | Path | None = None,
     rows: int | None = None,
@@ -111,7 +111,7 @@ def tune(
     Args:
         data: The rows with their schema.
         candidates: One method with different settings, two or more.
-        budget: Pays for everything: what is released, and the choice.
+        budget: Pays for everything: what is released, and the choice. Epsilon alone will do.
         out: Folder for the release of the candidate that won; the others are never written.
         rows: How many rows to release; by default as many as the schema declares.
         share: Part of the budget for comparing.
@@ -124,6 +124,8 @@ def tune(
         pay_again: Give up an unfinished run of the same kind, which stays booked, and pay anew.
     """
     fraction(share=share)
+    check_read(data)
+    budget = Budget.of(budget, data.schema.rows)
     _check(data, candidates, budget)
     if out is not None:
         check_target(Path(out), force=force)

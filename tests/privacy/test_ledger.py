@@ -263,7 +263,7 @@ def test_an_answer_belongs_to_the_state_it_was_asked_with(tmp_path: Path) -> Non
             assert np.array_equal(place.load("plain"), answer)
             assert place.load("gradient-1", digest="parameters") is None
             for digest in ("others", ""):
-                with pytest.raises(lk.LimbeckError, match="gradient-0.*--pay-again"):
+                with pytest.raises(lk.LimbeckError, match="gradient-0.*pay_again=True"):
                     place.load("gradient-0", digest=digest)
 
 

@@ -1,0 +1,169 @@
+"""The verbs that lead to a release: schema, plan, distill, redistill."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import LimbeckError
+from . import options as opt
+from .show import (
+    booked,
+    console,
+    finite,
+    print_json,
+    progress_bars,
+    say_what_is_open,
+    show_plan,
+    show_refusal,
+    show_release,
+    show_spent,
+)
+
+if TYPE_CHECKING:
+    from ..planning import Plan
+
+
+def schema(
+    data: opt.DataPath,
+    names_are_right: Annotated[
+        bool,
+        typer.Option("--names-are-right", help="Column names that look like values are names."),
+    ] = False,
+    encoding: Annotated[
+        str, typer.Option("--encoding", help="How a CSV file is written, such as cp1252.")
+    ] = "utf-8",
+) -> None:
+    """Draft a schema: names and kinds; bounds and values are left for you to declare."""
+    from ..data import draft_schema
+
+    sys.stdout.write(draft_schema(data, names_are_right=names_are_right, encoding=encoding))
+
+
+def plan(
+    data: opt.DataPath,
+    schema: opt.SchemaPath,
+    epsilon: opt.Epsilon,
+    delta: opt.Delta = None,
+    method: opt.MethodName = None,
+    recipe: opt.RecipePath = None,
+    per_class: opt.PerClass = None,
+    setting: opt.Settings = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show what would be spent on what. Reads the schema and column names, no rows."""
+    import limbeck as lk
+
+    declared = lk.Schema.load(schema)
+    settings = opt.read_settings(per_class, setting)
+    chosen = opt.choose_recipe(method, recipe, settings, declared)
+    dataset = lk.read(data, declared)
+    budget = opt.read_budget(epsilon, delta, chosen.adjacency, declared)
+    planned = lk.plan(chosen.method, dataset.schema, budget)
+    refusal = refusal_of(planned)
+    if as_json:
+        print_json(
+            {
+                "charges": [c.facts() for c in planned.charges],
+                "epsilon": finite(planned.cost.epsilon),
+                "delta": budget.delta,
+                "refused_because": refusal,
+            }
+        )
+        return
+    show_plan(planned)
+    if account := lk.Ledger().account(dataset.schema.dataset):
+        show_spent(account)
+    if refusal:
+        show_refusal(refusal)
+
+
+def refusal_of(planned: Plan) -> str | None:
+    """Why the ledger would not admit a run of this plan; None if it would."""
+    from ..ledger import Ledger, new_run
+
+    schema, adjacency = planned.schema, planned.budget.adjacency
+    run = new_run(schema.dataset, planned.method.name, planned.charges, planned.cost, adjacency)
+    try:
+        Ledger().check(schema.dataset, schema.lifetime, run)
+    except LimbeckError as error:
+        return str(error)
+    return None
+
+
+def distill(
+    data: opt.DataPath,
+    schema: opt.SchemaPath,
+    epsilon: opt.Epsilon,
+    out: opt.OutFolder,
+    delta: opt.Delta = None,
+    method: opt.MethodName = None,
+    recipe: opt.RecipePath = None,
+    per_class: opt.PerClass = None,
+    setting: opt.Settings = None,
+    candidates: opt.Tune = None,
+    seed: opt.Seed = None,
+    force: opt.Force = False,
+    non_private: opt.NonPrivate = False,
+    pay_again: opt.PayAgain = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Make a private release from a data set."""
+    import limbeck as lk
+
+    declared = lk.Schema.load(schema)
+    settings = opt.read_settings(per_class, setting)
+    chosen = opt.choose_recipe(method, recipe, settings, declared)
+    tried = opt.read_candidates(chosen.method, candidates)
+    if tried and non_private:
+        raise LimbeckError("--tune chooses within a budget; leave --non-private out.")
+    if tried and chosen.unpaid:
+        raise LimbeckError(f"--tune takes no recipe with unpaid settings: {chosen.unpaid}.")
+    budget = opt.read_budget(epsilon, delta, chosen.adjacency, declared)
+    dataset = lk.read(data, declared)
+    steps = _steps(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
+    common: dict[str, Any] = {
+        "out": out, "rows": chosen.rows, "seed": seed, "force": force, "pay_again": pay_again
+    }  # fmt: skip
+    source = chosen.settings_source
+    with progress_bars(quiet=as_json, steps=steps, spent=booked(epsilon)) as common["progress"]:
+        if tried:
+            source += f"; {len(tried)} declared candidates, chosen privately"
+            release = lk.tune(dataset, tried, budget, settings_source=source, **common)
+        else:
+            common |= {"unpaid": chosen.unpaid, "non_private": non_private}
+            release = lk.distill(dataset, chosen.method, budget, settings_source=source, **common)
+    if as_json:
+        print_json({"release": str(out), "guarantee": release.certificate["guarantee"]})
+    else:
+        show_release(release, out)
+
+
+def _steps(planned: Plan) -> dict[str, int]:
+    """How often each measurement of a plan is repeated: its progress counts these."""
+    return {c.name: c.steps for c in planned.charges}
+
+
+def redistill(
+    release: opt.ReleasePath,
+    out: opt.OutFolder,
+    per_class: opt.PerClass = None,
+    setting: opt.Settings = None,
+    force: opt.Force = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Make another set from a release's own measurements: no rows, no cost of privacy."""
+    import limbeck as lk
+
+    say_what_is_open(release)
+    given = lk.Release.load(release)
+    settings = opt.read_settings(per_class, setting)
+    with progress_bars(quiet=as_json, spent="nothing is spent") as report:
+        another = lk.redistill(given, settings, out=out, force=force, progress=report)
+    if as_json:
+        print_json({"release": str(out), "guarantee": another.certificate["guarantee"]})
+    else:
+        show_release(another, out)
+        console.print("Nothing was measured and nothing was spent.")
