@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +17,7 @@ from laws import CASES, Case, release_in_law_mode
 
 import limbeck as lk
 from limbeck.methods import METHODS, Generated
-from limbeck.privacy import Noise, Private
+from limbeck.privacy import Measurement, Noise, Planned, Private
 from limbeck.release import draw
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -59,28 +62,55 @@ def test_no_neighbour_moves_a_measurement_beyond_its_sensitivity(case: Case) -> 
     """Every row is taken out in turn, noise frozen: each measurement moves within its charge.
 
     Questions may depend on earlier answers: the run without a row is told those of the whole one,
-    so that both are asked the same.
-    Sampled gradients are left to `tests/privacy`: a row less gives the others other coins.
+    so that both are asked the same. Coins of sampled gradients are each record's own.
     """
-    rows = case.rows()
-    count = 5
+    rows, size = case.rows(), 5
 
     def without(gone: int | None, told: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        keep = [i for i in range(count) if i != gone]
+        keep = [i for i in range(size) if i != gone]
         some = rows.iloc[keep] if isinstance(rows, pd.DataFrame) else (rows[0][keep], rows[1][keep])
         return _measured(case, case.dataset(some), told)
 
-    whole, charges = without(None, {}), lk.plan(case.method, case.schema, lk.Budget(1.0)).charges
-    limits = {c.name: c.sensitivity for c in charges}
-    moved: dict[str, list[float]] = {name: [] for name in whole}
-    assert moved or all(c.sampling is not None for c in charges)
-    for gone in range(count):
+    whole, made = without(None, {}), lk.plan(case.method, case.schema, lk.Budget(1.0))
+    charges = {c.name: c for c in made.charges}
+    moved: dict[str, float] = dict.fromkeys(charges, 0.0)
+    for gone in range(size):
         for name, answer in without(gone, whole).items():
-            moved[name].append(float(np.linalg.norm(answer - whole[name])))
-    for name, norms in moved.items():
-        limit = limits.get(name) or limits[name.rsplit("-", 1)[0]]  # step 3 of x is x-3
-        assert max(norms) <= limit * (1 + 1e-9), name
-        assert max(norms) > 0, name
+            charge = charges.get(name) or charges[name.rsplit("-", 1)[0]]  # step 3 of x is x-3
+            norm = float(np.linalg.norm(answer - whole[name]))
+            assert norm <= charge.sensitivity * (1 + 1e-9), name
+            moved[charge.name] = max(moved[charge.name], norm)
+    seen = {name: c for name, c in charges.items() if name in whole or f"{name}-0" in whole}
+    assert seen
+    for name, charge in seen.items():
+        assert moved[name] > 0 or charge.sampling is not None, name  # a batch may be empty
+
+
+class Told(Private):
+    """Notes every answer in numbers, and lets the run go on as if another had been given."""
+
+    def __init__(self, told: dict[str, np.ndarray], *given: Any) -> None:
+        super().__init__(*given)
+        self.seen: dict[str, np.ndarray] = {}
+        self._told = told
+
+    @contextmanager
+    def _session(self, planned: Planned, spec: Any, state: Any) -> Iterator[Callable[..., Any]]:
+        question, numbers = planned.question, count()
+        with super()._session(planned, spec, state) as ask:
+
+            def step(now: Any) -> tuple[Measurement, ...]:
+                suffix = f"-{next(numbers)}" if question.stepwise else ""
+                names = [f"{charge.name}{suffix}" for charge in planned.charges]
+                return tuple(map(self._noted, names, ask(now)))
+
+            yield step
+
+    def _noted(self, name: str, answer: Measurement) -> Measurement:
+        if answer.values.dtype.kind != "f":
+            return answer
+        self.seen[name] = answer.values
+        return answer._replace(values=self._told.get(name, answer.values))
 
 
 def _measured(
@@ -92,25 +122,12 @@ def _measured(
     noise_seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """Every answer in numbers that `Private` gives in a run, with frozen noise."""
-    planned = lk.plan(case.method, case.schema, lk.Budget(epsilon))
-    private = Private(data, planned.charges, planned.budget, Noise.from_seed(noise_seed))
-    seen: dict[str, np.ndarray] = {}
-    keep = private._replayed
-
-    def note(name: str, measure: Callable[[], np.ndarray]) -> np.ndarray:
-        answer = keep(name, measure)
-        charge = private._planned.get(name.rsplit("-", 1)[0])
-        sampled = charge is not None and charge.sampling is not None
-        if answer.dtype.kind == "f" and not sampled:
-            seen[name] = answer
-            return told.get(name, answer)
-        return answer
-
-    private._replayed = note  # type: ignore[method-assign]
+    made = lk.plan(case.method, case.schema, lk.Budget(epsilon))
+    private = Told(told, data, made.questions, made.unit, Noise.from_seed(noise_seed))
     settled = private.estimate()
     if settled == case.schema:  # else bounds moved with the row, and the rest is another question
         case.method.run(private, seed=0, progress=lambda phase, done: None)
-    return seen
+    return private.seen
 
 
 @each_case
@@ -123,9 +140,8 @@ def test_charged_is_executed(case: Case) -> None:
 @each_case
 def test_an_unexecuted_charge_is_an_error(case: Case) -> None:
     planned = lk.plan(case.method, case.schema, lk.Budget(1.0))
-    private = Private(
-        case.dataset(case.rows()), planned.charges, planned.budget, Noise.from_seed(0)
-    )
+    data = case.dataset(case.rows())
+    private = Private(data, planned.questions, planned.unit, Noise.from_seed(0))
     with pytest.raises(RuntimeError, match="planned"):
         private.executed()
 
@@ -161,8 +177,9 @@ def test_infinite_epsilon_walks_the_same_road_without_noise(case: Case) -> None:
     one, two = (_measured(case, data, {}, epsilon=budget.epsilon, noise_seed=s) for s in (1, 2))
     charges = lk.plan(case.method, case.schema, budget).charges
     assert one.keys() == two.keys()
-    # Which teacher a row is dealt to is drawn, as are Poisson batches, which `_measured` leaves out.
-    fixed = [name for name in one if not name.startswith("teachers' ")]
+    # Which teacher a row is dealt to is drawn, as are Poisson batches.
+    sampled = tuple(c.name for c in charges if c.sampling is not None)
+    fixed = [name for name in one if not name.startswith(("teachers' ", *sampled))]
     assert fixed or all(c.sampling is not None for c in charges)
     for name in fixed:
         np.testing.assert_array_equal(one[name], two[name], err_msg=name)
