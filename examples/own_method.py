@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import limbeck as lk
-from limbeck.methods.mean_embedding.embedding import AbstractMeanEmbedding
+from limbeck.methods import AbstractMeanEmbedding
 
 
 class Tanh(eqx.Module):

@@ -157,6 +157,7 @@ def _planned(
     charges: Sequence[Charge],
     price: Cost,
 ) -> Plan:
+    method.check_importable()  # its maps are made anew from its name
     unit, questions, left = Unit.of(budget), [], list(charges)
     for one in asked:
         count = len(one.question.measured())

@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import Any
 
 from ..accounting import Budget, Charge
 from ..data import Dataset
 from ..errors import LimbeckError
+from ..methods import origin
 from ..planning import Plan
 from ..privacy import Noise, Private
 from ..progress import Progress
@@ -159,8 +159,15 @@ def _kept_plan(planned: Plan, parts: Sequence[Sequence[Charge]]) -> dict[str, An
     return {
         "charges": hashlib.sha256(text.encode()).hexdigest(),
         "measurements": sorted({c["name"] for several in charges for c in several}),
-        "software": f"limbeck {version('limbeck')}",
+        "software": _software(planned),
     }
+
+
+def _software(planned: Plan) -> str:
+    """Every package, with its version, whose code asks or answers."""
+    kinds: list[type] = [Plan, type(planned.method), *(type(p.question) for p in planned.questions)]
+    made_by = [origin(kind) for kind in kinds]
+    return ", ".join(sorted({f"{package['name']} {package['version']}" for package in made_by}))
 
 
 def _another_plan(kept: Mapping[str, Any], now: Mapping[str, Any]) -> str:

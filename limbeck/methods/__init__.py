@@ -5,6 +5,7 @@ from .base import AbstractInquiry as AbstractInquiry
 from .base import AbstractMeasureOnce as AbstractMeasureOnce
 from .base import AbstractMethod as AbstractMethod
 from .base import Product as Product
+from .base import Progress as Progress
 from .base import origin as origin
 from .base import values_of as values_of
 from .gpate.gpate import GPATE as GPATE
@@ -25,6 +26,8 @@ from .mean_embedding.dp_hp import DPHP as DPHP
 from .mean_embedding.dp_merf import DPMERF as DPMERF
 from .mean_embedding.dp_ntk import DPNTK as DPNTK
 from .mean_embedding.embedding import COUNTS as COUNTS
+from .mean_embedding.embedding import AbstractMeanEmbedding as AbstractMeanEmbedding
+from .mean_embedding.embedding import class_weights as class_weights
 from .mean_embedding.full_mmd import FullMMD as FullMMD
 from .measure_once.measure_once import MeasureOnce as MeasureOnce
 from .measure_once.teacher import linear_features as linear_features

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import metadata
@@ -50,10 +51,25 @@ class AbstractInquiry(abc.ABC):
 
     def map_spec(self, maker: str, seed: int) -> MapSpec:
         """The map that one of its own methods makes of schema, seed and earlier answers; so it can be
-        made again by any process that has the settings."""
+        made again by any process that has the settings and can import the class."""
         kind = type(self)
         factory = f"{kind.__module__}:{kind.__qualname__}.{maker}"
         return MapSpec(factory=factory, settings=self.settings(), seed=seed)
+
+    def check_importable(self) -> None:
+        """Refuse a class that is not found by its module and name, by which `map_spec` tells of it."""
+        kind = type(self)
+        found = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
+        if found is None:
+            raise LimbeckError(
+                f"The class of {self.name}, {kind.__qualname__}, is not found in {kind.__module__} by "
+                "that name. Define it at the top of a module, script or notebook, not in a function."
+            )
+        if found is not kind:
+            raise LimbeckError(
+                f"The class of {self.name}, {kind.__qualname__}, was defined anew in {kind.__module__} "
+                "since this one was made of it. Make it again."
+            )
 
     def assumptions(self) -> tuple[str, ...]:
         """What its guarantee takes for granted beyond what every certificate says."""
@@ -144,8 +160,9 @@ def values_of(measured: Mapping[str, Measurement]) -> dict[str, np.ndarray]:
     return {name: answer.values for name, answer in measured.items()}
 
 
-def origin(kind: type[AbstractInquiry]) -> dict[str, str | None]:
-    """The installed package that a method comes from, with its version, as certificates name it."""
+def origin(kind: type) -> dict[str, str | None]:
+    """The installed package that a class (a method, a kind of question) comes from, with its version,
+    as certificates name it."""
     module = kind.__module__.partition(".")[0]
     try:
         return {"name": module, "version": metadata.version(module)}

@@ -5,11 +5,17 @@ from typing import TYPE_CHECKING
 from ..lazy import lazily
 
 if TYPE_CHECKING:
+    from .discrete import discrete_gaussian as discrete_gaussian
     from .estimate import OTHER as OTHER
     from .estimate import FrequentValues as FrequentValues
     from .estimate import Quantiles as Quantiles
     from .estimate import estimates as estimates
+    from .grid import GridSum as GridSum
+    from .grid import clip_rows as clip_rows
+    from .laplace import discrete_laplace as discrete_laplace
     from .maps import MapSpec as MapSpec
+    from .maps import chunk_rows as chunk_rows
+    from .maps import evaluated as evaluated
     from .noise import Noise as Noise
     from .noise import Stream as Stream
     from .poisson.ghost_features import FeatureGradients as FeatureGradients
@@ -49,8 +55,11 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "discrete": "discrete_gaussian",
             "estimate": "OTHER FrequentValues Quantiles estimates",
-            "maps": "MapSpec",
+            "grid": "GridSum clip_rows",
+            "laplace": "discrete_laplace",
+            "maps": "MapSpec chunk_rows evaluated",
             "noise": "Noise Stream",
             "poisson.ghost_features": "FeatureGradients FeatureSpaceGradients PulledGradients",
             "poisson.ghost_ntk": "TangentGradients",

@@ -127,7 +127,7 @@ def make_certificate(
         "public_files": [dict(file) for file in plan.method.public_files()],
         "check": dict(check or _no_check()),
         "trust_model": TRUST_MODEL,
-        "assumptions": [*ASSUMPTIONS, *plan.method.assumptions()],
+        "assumptions": [*ASSUMPTIONS, *plan.method.assumptions(), *_brought(plan)],
         "limits": list(LIMITS),
         "engine": dict(engine or {"name": "local", "version": None}),
         "machine": _machine(),
@@ -253,6 +253,20 @@ def _method(
         "redistilled_from": None,
         "chosen_among": None if chosen_among is None else dict(chosen_among),
     }
+
+
+def _brought(plan: Plan) -> list[str]:
+    """Kinds of question from other packages, whose clip, sum and noise limbeck does not vouch for."""
+    found = {}
+    for kind in {type(planned.question) for planned in plan.questions}:
+        package = origin(kind)
+        if package["name"] != "limbeck":
+            version_of = package["version"] or "not installed"
+            found[kind.__name__] = f"{package['name']} ({version_of})"
+    return [
+        f"Questions of the kind {name}, which {package} brings, clip, sum and noise as they are charged."
+        for name, package in sorted(found.items())
+    ]
 
 
 def _noise(charges: Sequence[Charge], seeded: bool, float_sums: Collection[str]) -> dict[str, Any]:

@@ -24,7 +24,10 @@ def known_method(certificate: Mapping[str, Any]) -> type[AbstractMethod] | str:
         return "a certificate of version 1 does not say which version of its method was run"
     name, version, package = stated["name"], stated["version"], stated["package"]["name"]
     words = f"this method ({name}, version {version}, of {package}) is not known here"
-    method = METHODS.get(name)
+    try:
+        method = METHODS.get(name)
+    except LimbeckError as error:  # of another package, which is broken: the release need not be
+        return f"{words}: {error}".rstrip(".")
     if method is None or origin(method)["name"] != package:
         return words
     if method.version != version:

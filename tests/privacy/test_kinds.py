@@ -64,7 +64,7 @@ def test_every_kind_is_under_the_laws() -> None:
         return {kind}.union(*map(kinds_of, kind.__subclasses__()))
 
     covered = {type(kind.question) for kind in KINDS} | {type(VALUES), BareRows, Question}
-    assert {k for k in kinds_of(Question) if k.__module__.startswith("limbeck")} == covered
+    assert {k for k in kinds_of(Question) if k.__module__.startswith("limbeck.")} <= covered
 
 
 # ---- (a), (b) noise --------------------------------------------------------------------------
@@ -458,7 +458,7 @@ def test_noise_that_hides_the_grid_is_refused_by_the_plan(kind: Kind) -> None:
     """A clip is never rounded away: a contribution coarser than the grid is an error."""
     if isinstance(kind.question, Histogram | Votes):
         pytest.skip("whole counts are exact at any noise")
-    with pytest.raises(lk.LimbeckError, match="too many"):
+    with pytest.raises(lk.LimbeckError, match="larger epsilon"):
         asked = planned(kind.question, multiplier=1e9)[0]
         kind.question.calibrated(asked.charges, Unit())
 
