@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .estimate import FrequentValues as FrequentValues
     from .estimate import Quantiles as Quantiles
     from .estimate import estimates as estimates
-    from .maps import MapSpec as MapSpec
+    from .map_spec import MapSpec as MapSpec
     from .noise import Noise as Noise
     from .noise import Stream as Stream
     from .poisson.ghost_features import FeatureGradients as FeatureGradients
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from .questions.bare import BareRows as BareRows
     from .questions.head import Head as Head
     from .questions.histogram import Histogram as Histogram
-    from .questions.outer import BlockFactors as BlockFactors
-    from .questions.outer import LabelledFactors as LabelledFactors
-    from .questions.outer import OneBlock as OneBlock
     from .questions.outer import OuterSum as OuterSum
-    from .questions.sum import FeatureMap as FeatureMap
-    from .questions.sum import GroupedFeatures as GroupedFeatures
     from .questions.sum import Sum as Sum
+    from .row_maps import BlockFactors as BlockFactors
+    from .row_maps import FeatureMap as FeatureMap
+    from .row_maps import GroupedFeatures as GroupedFeatures
+    from .row_maps import LabelledFactors as LabelledFactors
+    from .row_maps import OneBlock as OneBlock
     from .teachers.ballots import Ballot as Ballot
     from .teachers.ballots import Directions as Directions
     from .teachers.ballots import Votes as Votes
@@ -50,7 +50,7 @@ else:
         __name__,
         {
             "estimate": "OTHER FrequentValues Quantiles estimates",
-            "maps": "MapSpec",
+            "map_spec": "MapSpec",
             "noise": "Noise Stream",
             "poisson.ghost_features": "FeatureGradients FeatureSpaceGradients PulledGradients",
             "poisson.ghost_ntk": "TangentGradients",
@@ -62,8 +62,9 @@ else:
             "questions.bare": "BareRows",
             "questions.head": "Head",
             "questions.histogram": "Histogram",
-            "questions.outer": "BlockFactors LabelledFactors OneBlock OuterSum",
-            "questions.sum": "FeatureMap GroupedFeatures Sum",
+            "questions.outer": "OuterSum",
+            "questions.sum": "Sum",
+            "row_maps": "BlockFactors FeatureMap GroupedFeatures LabelledFactors OneBlock",
             "teachers.ballots": "Ballot Directions Votes",
             "teachers.ensemble": "Faculty Teacher",
         },

@@ -20,7 +20,7 @@ from ..data import Dataset
 from ..errors import DataError
 from ..schema import Category, Numeric, Schema
 from .estimate import estimated_bounds, estimated_values
-from .maps import build_map, map_digest, public_digest
+from .map_spec import build_map, map_digest, public_digest
 from .noise import Noise
 from .question import HeldRows, Measurement, Planned, Question, Session, State, Unit
 

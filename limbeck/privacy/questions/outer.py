@@ -17,9 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 
 from ...accounting import SIGMA, Charge
@@ -36,50 +35,6 @@ UNIT = 1 << 16
 """Steps of a rounded factor: products below 2^33, so 2^20 of them sum exactly in float64."""
 MOST_ROWS = 1 << 18
 """Rows that are added up at once."""
-
-
-class BlockFactors(Protocol):
-    """Features that are outer products side by side, given by their factors."""
-
-    @property
-    def blocks(self) -> tuple[tuple[int, int], ...]:
-        """Sizes of the left and the right factor of each block."""
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any) -> tuple[tuple[Any, Any], ...]:
-        """Slots (rows, slots) to factors (rows, left) and (rows, right) of each block."""
-
-
-class LabelledFactors(Protocol):
-    """As `BlockFactors`, of rows and their labels."""
-
-    @property
-    def blocks(self) -> tuple[tuple[int, int], ...]: ...
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any, labels: Any) -> tuple[tuple[Any, Any], ...]:
-        """Slots and label codes to factors (rows, left) and (rows, right) of each block."""
-
-
-class OneBlock(eqx.Module):
-    """Features that are one outer product, given by a function of rows to its two factors."""
-
-    factors: Any
-
-    @property
-    def blocks(self) -> tuple[tuple[int, int], ...]:
-        return ((self.factors.left, self.factors.right),)
-
-    @property
-    def norm_bound(self) -> float:
-        return float(self.factors.norm_bound)
-
-    def __call__(self, rows: Any) -> tuple[tuple[Any, Any], ...]:
-        return (self.factors(rows),)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,38 +15,10 @@ from ..grid import GridSum
 from ..maps import chunk_rows, evaluated
 from ..noise import Stream
 from ..question import Measurement, Mechanism, Question, Unit
+from ..row_maps import FeatureMap, GroupedFeatures
 
 MOST_CHUNK = 4096
 """Rows that a map may ask to be worked on at once."""
-
-
-class FeatureMap(Protocol):
-    """A function of one row: phi(x) with a bound on its norm, evaluated many rows at a time."""
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any) -> Any:
-        """Slots (rows, slots) in [0, 1] to features (rows, size)."""
-
-
-class GroupedFeatures(Protocol):
-    """Features that also say to which group's sum a row belongs; they may look at its label."""
-
-    @property
-    def groups(self) -> int: ...
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any, labels: Any) -> tuple[Any, Any]:
-        """Slots and label codes to features (rows, size) and groups (rows,)."""
 
 
 @dataclass(frozen=True, kw_only=True)
