@@ -1,9 +1,9 @@
 """`Private`: the only holder of rows. Every answer is noised and was charged before it is given.
 
-A run is planned first: a list of questions, with noise calibrated for all of them together and
-booked in the ledger. `Private` answers each question at most once, step by step where it has steps,
-just as it was planned. It knows no kind of question: a question brings the mechanism that clips,
-sums and noises, and the charges that pay for it. Methods hold no rows and can only ask.
+A run is planned first: questions, with noise calibrated for all of them together, booked in the
+ledger. `Private` answers each as it was planned and no more often. It knows no kind of question: a
+question brings the mechanism that clips, sums and noises, and the charges that pay for it. Methods
+hold no rows and can only ask.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 from ..accounting import Charge
 from ..data import Dataset
 from ..errors import DataError
-from ..schema import Category, Numeric, Schema
-from .estimate import estimated_bounds, estimated_values
+from ..schema import Schema
+from .estimate import estimated
 from .map_spec import build_map, map_digest, public_digest
 from .noise import Noise
-from .question import HeldRows, Measurement, Planned, Question, Session, State, Unit
+from .question import HeldRows, Measurement, Planned, Question, State, Unit
 
 Progress = Callable[[str, float], None]
-
+Step = Callable[[State], tuple[Measurement, ...]]
 NOTHING: State = {}
 """The state of a question that no earlier answer has shaped."""
 
@@ -85,20 +85,16 @@ class Private:
             row_map: What is asked about each row: a `MapSpec`; or a map, for this machine alone.
             state: Public values that earlier answers decided; the map is built with them.
         """
-        with self._session(self._admitted(name, stepwise=False), row_map, state) as step:
-            (answer,) = step(NOTHING)
+        (answer,) = self._stepper(name, row_map, state, stepwise=False)(NOTHING)
         return answer
 
     @contextmanager
-    def steps(
-        self, name: str, row_map: Any, state: State = NOTHING
-    ) -> Iterator[Callable[[State], tuple[Measurement, ...]]]:
+    def steps(self, name: str, row_map: Any, state: State = NOTHING) -> Iterator[Step]:
         """A function that answers one step of a planned question, with that step's public state.
 
         It is to be called just as often as was planned.
         """
-        with self._session(self._admitted(name, stepwise=True), row_map, state) as step:
-            yield step
+        yield self._stepper(name, row_map, state, stepwise=True)
 
     def noise_of(self, name: str) -> float:
         """Scale of the noise that the answer to a planned question will have: public."""
@@ -114,13 +110,7 @@ class Private:
         From here on rows are encoded with what was found; returns the settled schema.
         """
         if self.schema.estimated:
-            found: dict[str, tuple[Any, ...]] = {}
-            for column in self.schema.estimated:
-                if isinstance(column, Numeric):
-                    found[column.name] = estimated_bounds(self, column)
-                elif isinstance(column, Category):
-                    found[column.name] = estimated_values(self, column)
-            again = self._data.with_schema(self.schema.resolve(found))
+            again = self._data.with_schema(self.schema.resolve(estimated(self)))
             if again._content() != self._data._content():
                 raise DataError("The data changed while they were being read. Run again.")
             self._data, self.schema = again, again.schema
@@ -137,56 +127,35 @@ class Private:
 
     # ---- how a question is answered -------------------------------------------------------------
 
-    def _admitted(self, name: str, *, stepwise: bool) -> Planned:
+    def _stepper(self, name: str, spec: Any, state: State, *, stepwise: bool) -> Step:
         planned = self._planned.get(name)
         if planned is None:
             raise RuntimeError(f"'{name}' was not planned, so it cannot be measured")
-        if planned.question.stepwise != stepwise:
-            raise RuntimeError(f"'{name}' was planned as another kind of question")
-        return planned
-
-    @contextmanager
-    def _session(
-        self, planned: Planned, spec: Any, state: State
-    ) -> Iterator[Callable[[State], tuple[Measurement, ...]]]:
         question = planned.question
-        row_map = build_map(spec, self.schema, state)
+        if question.stepwise != stepwise:
+            raise RuntimeError(f"'{name}' was planned as another kind of question")
+        row_map, digest = build_map(spec, self.schema, state), map_digest(spec, state)
         mechanism = question.calibrated(planned.charges, self._unit, row_map)
         if not question.exact(row_map):
             self.float_sums += [charge.name for charge in planned.charges]
-        digest = map_digest(spec, state)
-        opened: list[Session] = []
-        skipped: list[tuple[int, State]] = []
-
-        def session() -> Session:
-            if not opened:
-                opened.append(mechanism.session(self._held(question), row_map))
-                for number, before in skipped:
-                    opened[0].skip(number, before)
-                skipped.clear()
-            return opened[0]
-
-        def measure(number: int, now: State) -> tuple[Measurement, ...]:
-            partial = session().partial(number, now)
-            if self._noise.law:  # a test of the software: the answer is noise alone
-                partial = mechanism.zero()
-            suffix = f"/{number}" if question.stepwise else ""
-            return mechanism.finish(partial, lambda c: self._noise.stream(c.name + suffix))
+        session = mechanism.session(self._held(question), row_map)
 
         def step(now: State) -> tuple[Measurement, ...]:
-            number = self._count(question)
-            found = self._kept(planned, number, public_digest(digest, now))
+            number, asked = self._count(question), public_digest(digest, now)
+            found = self._kept(planned, number, asked)
             if found is None:
-                found = measure(number, now)
-                self._keep(planned, number, public_digest(digest, now), found)
-            elif opened:
-                opened[0].skip(number, now)
+                partial = session.partial(number, now)
+                if self._noise.law:  # a test of the software: the answer is noise alone
+                    partial = mechanism.zero()
+                suffix = f"/{number}" if stepwise else ""
+                found = mechanism.finish(partial, lambda c: self._noise.stream(c.name + suffix))
+                self._keep(planned, number, asked, found)
             else:
-                skipped.append((number, now))
-            self._progress(question.name, (number + 1) / question.steps)
+                session.skip(number, now)
+            self._progress(name, (number + 1) / question.steps)
             return found
 
-        yield step
+        return step
 
     def _held(self, question: Question) -> HeldRows:
         def progress(done: float) -> None:
@@ -205,23 +174,23 @@ class Private:
 
     def _kept(self, planned: Planned, number: int, digest: str) -> tuple[Measurement, ...] | None:
         """The answer that was already given in this job to this very question."""
-        if self._answers is None or not planned.question.kept:
-            return None
-        names = [_kept_name(planned.question, c, number) for c in planned.charges]
-        found = [self._answers.load(name, digest=digest) for name in names]
-        if any(values is None for values in found):
-            return None
-        pairs = zip(planned.charges, found, strict=True)
-        return tuple(Measurement.under(charge, values) for charge, values in pairs)
+        found = []
+        for charge in planned.charges:
+            if self._answers is None or not planned.question.kept:
+                return None
+            values = self._answers.load(_kept_name(planned, charge, number), digest=digest)
+            if values is None:
+                return None
+            found.append(Measurement.under(charge, values))
+        return tuple(found)
 
     def _keep(
         self, planned: Planned, number: int, digest: str, found: tuple[Measurement, ...]
     ) -> None:
-        if self._answers is None or not planned.question.kept:
-            return
-        for charge, answer in zip(planned.charges, found, strict=True):
-            name = _kept_name(planned.question, charge, number)
-            self._answers.save(name, answer.values, digest=digest)
+        if self._answers is not None and planned.question.kept:
+            for charge, answer in zip(planned.charges, found, strict=True):
+                name = _kept_name(planned, charge, number)
+                self._answers.save(name, answer.values, digest=digest)
 
 
 def _check_priced(planned: Planned, unit: Unit) -> None:
@@ -235,5 +204,5 @@ def _check_priced(planned: Planned, unit: Unit) -> None:
         raise RuntimeError(f"'{planned.question.name}' was planned as another kind of question")
 
 
-def _kept_name(question: Question, charge: Charge, number: int) -> str:
-    return f"{charge.name}-{number}" if question.stepwise else charge.name
+def _kept_name(planned: Planned, charge: Charge, number: int) -> str:
+    return f"{charge.name}-{number}" if planned.question.stepwise else charge.name

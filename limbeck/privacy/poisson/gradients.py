@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -116,7 +117,10 @@ class _Batches(Session):
     def __init__(self, mechanism: SummedBatches, held: HeldRows, source: Any) -> None:
         self._mechanism, self._held, self._source = mechanism, held, source
         self._name = mechanism.charges[0].name
-        self._records = Records(held.rows, held.stream(f"{self._name}/records"))
+
+    @cached_property
+    def _records(self) -> Records:
+        return Records(self._held.rows, self._held.stream(f"{self._name}/records"))
 
     def partial(self, step: int, state: State) -> np.ndarray:
         parameters, grid = state["parameters"], self._mechanism.grid

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import jax
@@ -109,32 +110,37 @@ class SummedGradients(Mechanism):
 
 
 class _HeadSession(Session):
-    """Keeps all rows' features, rounded, from the first step on."""
+    """Keeps all rows' features, rounded, from the first step on that is not known from before."""
 
     def __init__(self, mechanism: SummedGradients, held: HeldRows, features: Any) -> None:
-        self._mechanism, self._held = mechanism, held
+        self._mechanism, self._held, self._features = mechanism, held, features
         self._size = mechanism.rows_at_once(held.schema, features)
-        store, norms, width = Store(), [], mechanism.products.grid.left
-        for batch in held.batches(self._size):
-            phi = evaluated(features, self._size, held.schema.expand(batch.cells))
-            rounded, lengths = mechanism.products.grid.round_left(phi)
+
+    @cached_property
+    def _rounded(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rounded features of all rows, and the norms they had."""
+        grid, schema = self._mechanism.products.grid, self._held.schema
+        store, norms = Store(), [np.zeros(0)]
+        for batch in self._held.batches(self._size):
+            phi = evaluated(self._features, self._size, schema.expand(batch.cells))
+            rounded, lengths = grid.round_left(phi)
             store.add(rounded)
             norms.append(lengths)
-        self._rounded = store.close(width)
-        self._norms = np.concatenate(norms) if norms else np.zeros(0)
+        return store.close(grid.left), np.concatenate(norms)
 
     def partial(self, step: int, state: State) -> np.ndarray:
         weights = state["weights"]
         if np.shape(weights) != self._mechanism.products.blocks[0]:
             raise RuntimeError(f"weights of shape {np.shape(weights)}, not as planned")
         total, size = self._mechanism.zero(), self._size
+        rounded, norms = self._rounded
         for start, batch in enumerate(self._held.rows.chunks(size)):
             at = slice(start * size, (start + 1) * size)
-            scale = (self._norms[at] / UNIT).astype(np.float32)
-            arrays = (self._rounded[at], scale, batch.labels)
+            scale = (norms[at] / UNIT).astype(np.float32)
+            arrays = (rounded[at], scale, batch.labels)
             found = _residuals(weights, *(padded(array, size) for array in arrays))
             residuals = np.asarray(found)[: len(scale)]
-            made = self._rounded[at], self._norms[at], residuals
+            made = rounded[at], norms[at], residuals
             total = self._mechanism.accumulate(total, batch, made)
         return total
 
