@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .questions.bare import BareRows as BareRows
     from .questions.head import Head as Head
     from .questions.histogram import Histogram as Histogram
+    from .questions.laplace_histogram import LaplaceHistogram as LaplaceHistogram
     from .questions.outer import OuterSum as OuterSum
     from .questions.sum import Sum as Sum
     from .row_maps import BlockFactors as BlockFactors
@@ -62,6 +63,7 @@ else:
             "questions.bare": "BareRows",
             "questions.head": "Head",
             "questions.histogram": "Histogram",
+            "questions.laplace_histogram": "LaplaceHistogram",
             "questions.outer": "OuterSum",
             "questions.sum": "Sum",
             "row_maps": "BlockFactors FeatureMap GroupedFeatures LabelledFactors OneBlock",

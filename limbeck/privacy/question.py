@@ -8,7 +8,6 @@ noise and charge have one owner and cannot disagree. Each kind of question has a
 from __future__ import annotations
 
 import abc
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -19,6 +18,7 @@ from ..accounting import Budget, Charge
 from ..data import Dataset, Rows
 from ..schema import Schema
 from .noise import Noise, Stream
+from .partials import from_bytes, to_bytes
 
 State = Mapping[str, Any]
 """Public arrays by name: what earlier answers decided about a later question."""
@@ -41,8 +41,6 @@ class Unit:
 
     def charge(self, charge: Charge) -> Charge:
         """A charge stated for one record more or less, priced for these neighbours."""
-        if self.factor == 1:
-            return charge
         return replace(
             charge,
             sensitivity=self.factor * charge.sensitivity,
@@ -103,6 +101,7 @@ class Mechanism(abc.ABC):
     """
 
     charges: tuple[Charge, ...]
+    to_bytes, from_bytes = staticmethod(to_bytes), staticmethod(from_bytes)
 
     @abc.abstractmethod
     def zero(self) -> Any:
@@ -122,7 +121,7 @@ class Mechanism(abc.ABC):
         """A partial sum with a batch added, of which the map has `made` something."""
 
     def session(self, held: HeldRows, row_map: Any) -> Session:
-        """Whatever is made once for all steps of the question, with the map of its rows."""
+        """The mechanism at work on the rows; what is made once for all steps waits for the first."""
         return OnePass(self, held, row_map)
 
     @abc.abstractmethod
@@ -135,18 +134,6 @@ class Mechanism(abc.ABC):
         if left.shape != right.shape:
             raise RuntimeError("partial sums of different shapes do not merge")
         return left + right
-
-    @staticmethod
-    def to_bytes(partial: np.ndarray) -> bytes:
-        """A partial sum as a file of arrays, for another process."""
-        file = io.BytesIO()
-        np.savez(file, partial=partial)
-        return file.getvalue()
-
-    @staticmethod
-    def from_bytes(content: bytes) -> np.ndarray:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            return np.asarray(file["partial"])
 
 
 class Session(abc.ABC):
@@ -180,7 +167,8 @@ class OnePass(Session):
 class Question(abc.ABC):
     """What will be asked of the rows, from public knowledge alone.
 
-    Shapes are the largest that a map chosen after earlier answers may have.
+    Shapes are the largest that a map chosen after earlier answers may have. A row without a declared
+    label enters no question.
     """
 
     engines: ClassVar[tuple[str, ...]] = ("local",)
@@ -204,7 +192,8 @@ class Question(abc.ABC):
     @abc.abstractmethod
     def calibrated(self, charges: Sequence[Charge], unit: Unit, row_map: Any = None) -> Mechanism:
         """The mechanism at the noise of the charges, for a map that fits the planned shape; without
-        one for the largest shape. Refuses noise whose grid is too coarse for a contribution."""
+        one for the largest shape. Refuses noise whose grid is too coarse for a contribution, or so
+        fine that sums would overflow."""
 
     def charges(self, unit: Unit) -> tuple[Charge, ...]:
         """What pays for the question, under the neighbours at hand."""

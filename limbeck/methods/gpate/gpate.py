@@ -23,7 +23,7 @@ from ...nets import (
     settle,
     weights_of,
 )
-from ...privacy import Asked, Faculty, FeatureMap, Histogram, Private
+from ...privacy import Asked, Faculty, FeatureMap, LaplaceHistogram, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress, check_values_declared
 from ..kip.kernel import choice
@@ -169,7 +169,7 @@ class GPATE(AbstractMethod):
         votes = Asked(question=self.aggregator(schema).ballot, share=1.0)
         if not self.count_epsilon:
             return [votes]
-        counts = Histogram.of_classes(COUNTS, schema, epsilon=self.count_epsilon)
+        counts = LaplaceHistogram.of_classes(COUNTS, schema, epsilon=self.count_epsilon)
         return [Asked(question=counts, share=0.0), votes]
 
     def aggregator(self, schema: Schema) -> GradientAggregator:

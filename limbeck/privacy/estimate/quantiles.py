@@ -40,8 +40,7 @@ class ColumnHistogram(Histogram):
     def calibrated(
         self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
     ) -> CountedCells:
-        counted = super().calibrated(charges, unit, row_map)
-        return CountedCells(counted.charges, counted.bins, self.column)
+        return CountedCells(*self.fitting(charges, unit, row_map), self.column)
 
 
 class Edges(NamedTuple):

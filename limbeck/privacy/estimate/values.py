@@ -80,6 +80,13 @@ class CountedValues(Mechanism):
     chance: float
     """With which a lone value may pass."""
 
+    def __post_init__(self) -> None:
+        self.grid.limit  # noqa: B018  refuses a grid that cannot hold a count
+
+    @property
+    def grid(self) -> GridSum:
+        return GridSum(bound=1.0, noise=self.charges[0].noise, groups=1, size=1)
+
     def zero(self) -> Counter[str]:
         return Counter()
 
@@ -98,7 +105,7 @@ class CountedValues(Mechanism):
         self, partial: Counter[str], stream: Callable[[Charge], Stream]
     ) -> tuple[Measurement, ...]:
         (charge,) = self.charges
-        grid = GridSum(bound=1.0, noise=charge.noise, groups=1, size=1)
+        grid = self.grid
         names = sorted(partial)
         true = np.asarray([partial[name] for name in names], np.int64)[:, None] * grid.unit
         noisy = grid.finalise(true, stream(charge))[:, 0]

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...accounting import Charge
 from ...data import Rows
-from ..grid import GridSum
+from ..grid import GridSum, grid_step
 from ..noise import Stream
 from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
 from .ensemble import Ensemble, Faculty
@@ -143,6 +143,10 @@ class CountedVotes(Tally):
     charges: tuple[Charge, ...]
     coordinates: int
     bins: int
+
+    def __post_init__(self) -> None:
+        for charge in self.charges:
+            grid_step(1.0, charge.noise)  # refuses a grid on which votes would overflow
 
     def zero(self) -> np.ndarray:
         return np.zeros((self.coordinates, self.bins), np.int64)
