@@ -3,9 +3,7 @@
 A job's folder (mode 0700, beside the ledger, never in a release) holds the run's noise secret,
 its plan and the software that made it, a keyed digest of the rows, and the noisy answers given so
 far. A resumed run with the same plan and rows gives the same answers, so nothing is paid twice and
-no measurement is ever answered with two noises. Another plan or software is refused, since its
-answers would not fit those that are kept. With other rows the state is discarded and the charge is
-paid anew.
+no measurement is ever answered with two noises.
 """
 
 from __future__ import annotations
@@ -16,14 +14,16 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from ..errors import LimbeckError
-from .lock import try_lock
+from .lock import restrict, try_lock
+from .part import JobPart
 
 PATIENCE = 0.5
 """Seconds to wait for a job's lock: a look at what is running holds it for a moment."""
@@ -39,8 +39,7 @@ class Job:
 
     def __init__(self, root: Path, identity: Mapping[str, object]) -> None:
         text = json.dumps(identity, sort_keys=True, default=str)
-        self.key = hashlib.sha256(text.encode()).hexdigest()[:24]
-        self.folder = root / self.key
+        self.folder = root / hashlib.sha256(text.encode()).hexdigest()[:24]
         self._lock = self._lock_folder()
 
     def _lock_folder(self) -> int:
@@ -70,11 +69,12 @@ class Job:
     def close(self) -> None:
         """Let go of the folder; what it holds stays for a resumed run, an empty one goes."""
         if self._lock >= 0:
-            if self.secret() is None:
+            empty = self.secret() is None
+            if empty:
                 shutil.rmtree(self.folder, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
-            if os.name == "nt" and not (self.folder / "secret").exists():
+            if empty and os.name == "nt":
                 shutil.rmtree(self.folder, ignore_errors=True)  # open files stay on Windows
 
     @property
@@ -85,15 +85,17 @@ class Job:
     @property
     def plan(self) -> dict[str, Any]:
         """The plan that the job was begun with, and the software that made it."""
-        text = self._read("plan")
-        return {} if text is None else json.loads(text)
+        return json.loads(self._read("plan") or "{}")
 
     def begin(self, run: str, secret: bytes, digest: str, plan: Mapping[str, Any]) -> None:
         """Keep what a resumed run needs; written before the charge and before any noise."""
-        self._write("secret", secret)
-        self._write("digest", digest.encode())
-        self._write("plan", json.dumps(plan).encode())
-        self._write("run", run.encode())
+        words = {"digest": digest, "plan": json.dumps(plan), "run": run}
+        for name, content in {
+            "secret": secret,
+            **{k: v.encode() for k, v in words.items()},
+        }.items():
+            with _own_file(self.folder / name) as file:
+                file.write(content)
 
     def secret(self) -> bytes | None:
         path = self.folder / "secret"
@@ -127,14 +129,10 @@ class Job:
     def save(self, name: str, answer: np.ndarray, *, digest: str = "") -> None:
         """Keep an answer with the digest of the public state that it was asked with."""
         path = self.folder / _file_name(name)
-        partial = path.with_suffix(".partial")
-        handle = os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
+        with _own_file(path.with_suffix(".partial")) as file:
             np.save(file, answer, allow_pickle=False)
             np.save(file, np.asarray(digest), allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        path.with_suffix(".partial").replace(path)
 
     def part(self, name: str) -> JobPart:
         """Where a run within this one keeps its answers."""
@@ -160,50 +158,15 @@ class Job:
         path = self.folder / name
         return path.read_text() if path.exists() else None
 
-    def _write(self, name: str, content: bytes) -> None:
-        handle = os.open(self.folder / name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
 
-
-class JobPart:
-    """Answers of one part of a job, under names of their own."""
-
-    def __init__(self, job: Job, name: str) -> None:
-        self._job, self._name = job, name
-
-    def load(self, name: str, *, digest: str = "") -> np.ndarray | None:
-        return self._job.load(f"{self._name}/{name}", digest=digest)
-
-    def save(self, name: str, answer: np.ndarray, *, digest: str = "") -> None:
-        self._job.save(f"{self._name}/{name}", answer, digest=digest)
-
-
-def unfinished(root: Path) -> dict[str, str]:
-    """What became of the runs whose jobs are kept: they are running, or can be resumed."""
-    found = {}
-    for path in root.glob("*/run") if root.is_dir() else ():
-        try:
-            run = path.read_text()
-            handle = try_lock(path.parent / "lock")
-        except FileNotFoundError:
-            continue  # it ended meanwhile
-        if handle is not None:
-            os.close(handle)
-        found[run] = "running" if handle is None else "interrupted, resumable"
-    return found
-
-
-def restrict(path: Path, mode: int) -> None:
-    """Take away what the mode does not allow; a file that is not ours to change is left."""
-    try:
-        now = path.stat().st_mode & 0o777
-        if now & ~mode:
-            path.chmod(now & mode)
-    except OSError:
-        pass
+@contextmanager
+def _own_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that its owner alone can read, on the disk when it is closed."""
+    handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _file_name(name: str) -> str:

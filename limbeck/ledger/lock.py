@@ -1,4 +1,4 @@
-"""Locks on files, that the operating system lets go of when a process dies, however it dies.
+"""Locks on files, which the operating system lets go of when a process dies; and who may read them.
 
 Linux and macOS: `flock`. Windows: a locked byte. A network drive may offer no locks: then the run is
 refused, since two processes could otherwise answer one question with two noises.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from ..errors import LimbeckError
@@ -54,3 +55,11 @@ def try_lock(path: Path) -> int | None:
             "name the place in LIMBECK_LEDGER."
         ) from None
     return handle
+
+
+def restrict(path: Path, mode: int) -> None:
+    """Take away what the mode does not allow; a file that is not ours to change is left."""
+    with suppress(OSError):
+        now = path.stat().st_mode & 0o777
+        if now & ~mode:
+            path.chmod(now & mode)
