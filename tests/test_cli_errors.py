@@ -1272,7 +1272,7 @@ def test_failing_writes(desk: Desk, name: str, monkeypatch: pytest.MonkeyPatch) 
     before = contents(desk.folder) | {"people.csv": CSV.encode(), "recipe.toml": RECIPE.encode()}
     before["schema.toml"] = SCHEMA.encode()
     with monkeypatch.context() as patch:
-        patch.setattr(f"limbeck.release.release.{name}", fail)
+        patch.setattr(f"limbeck.release.write.{name}", fail)
         got = desk.run(desk.distill())
     assert got.code == 2 and "Input/output error" in got.err and got.err.count("\n") == 1
     assert contents(desk.folder) == before
