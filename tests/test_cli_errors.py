@@ -1213,7 +1213,7 @@ def test_interrupted_then_resumed(desk: Desk) -> None:
     first = desk.accounts()
     assert [run["state"] for run in first[0]["runs"]] == ["interrupted, resumable"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("limbeck.ledger.paid.version", lambda name: "99.1")
+        patch.setattr("limbeck.ledger.identity.version", lambda name: "99.1")
         refused = desk.run(words)
         assert refused.code == 2 and refused.err.count("\n") == 1, refused.err
         for word in ("limbeck 99.1", "--pay-again", "plan "):

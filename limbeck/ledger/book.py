@@ -7,41 +7,27 @@ a budget. The file is for its owner alone (mode 0600): it says which data sets t
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from ..errors import LimbeckError
 from ..schema import Lifetime
 from .booked import Run
 from .entries import append, lifetime_of, run_of, runs_of
 from .filters import check_admitted
-from .form import prepare
-from .lock import restrict
+from .form import cannot_open, create_file, guard_files, prepare
 
 
 class Book:
-    """The local book of all spending, as a run uses it.
-
-    Args:
-        path: Of its file.
-    """
+    """The local book of all spending, as a run uses it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not path.exists():
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        except OSError as error:
-            raise _cannot_open(path, error) from None
+        create_file(path)
         with self._connect() as database:
             prepare(database)
-        for ending in ("", "-journal", "-wal", "-shm"):
-            restrict(path.with_name(path.name + ending), 0o600)
-        restrict(self.jobs, 0o700)
+        guard_files(path, self.jobs)
 
     @property
     def jobs(self) -> Path:
@@ -54,13 +40,8 @@ class Book:
             _admit(database, dataset, lifetime, run)
 
     def charge(self, lifetime: Lifetime, run: Run, *, instead_of: str | None = None) -> None:
-        """Check and book in one transaction; called before noise is drawn.
-
-        Args:
-            lifetime: What the schema declares.
-            run: What is booked.
-            instead_of: An unfinished run that is given up; it stays booked.
-        """
+        """Check and book in one transaction; called before noise is drawn. `instead_of` is an
+        unfinished run that is given up; it stays booked."""
         with self._connect() as database:
             database.execute("BEGIN IMMEDIATE")
             _admit(database, run.dataset, lifetime, run)
@@ -89,7 +70,7 @@ class Book:
                 if database.in_transaction:
                     database.execute("COMMIT")
         except sqlite3.Error as error:
-            raise _cannot_open(self.path, error) from None
+            raise cannot_open(self.path, error) from None
 
 
 def booked_runs(database: sqlite3.Connection, dataset: str) -> tuple[Run, ...]:
@@ -108,10 +89,3 @@ def _mark(database: sqlite3.Connection, run: str, state: str) -> None:
     facts = run_of(database, run)
     if facts is not None and facts["private"] and facts["status"] != state:
         append(database, "state", facts["dataset"], run, {"status": state})
-
-
-def _cannot_open(path: Path, error: Exception) -> LimbeckError:
-    return LimbeckError(
-        f"Cannot open the ledger {path}: {error}. Nothing can be spent without it; name a writable "
-        "place in LIMBECK_LEDGER."
-    )

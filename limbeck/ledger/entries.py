@@ -25,14 +25,12 @@ def append(
     """Add an entry to the chain; to be called within a transaction that locks the file."""
     last = database.execute("SELECT number, digest FROM entries ORDER BY number DESC").fetchone()
     number, before = (1, START) if last is None else (last["number"] + 1, last["digest"])
-    text = json.dumps(content, sort_keys=True)
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    text = json.dumps(content, sort_keys=True)
     words = (number, kind, dataset_name(dataset), run, text, written)
-    database.execute(
-        "INSERT INTO entries (number, kind, dataset, run, content, written, digest)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (*words, entry_digest(before, words)),
-    )
+    columns = "number, kind, dataset, run, content, written, digest"
+    sealed = (*words, entry_digest(before, words))
+    database.execute(f"INSERT INTO entries ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", sealed)
 
 
 def lifetime_of(database: sqlite3.Connection, dataset: str) -> dict[str, Any] | None:

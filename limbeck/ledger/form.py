@@ -7,10 +7,13 @@ one transaction; one of a newer form is refused, since misreading it could spend
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+from pathlib import Path
 
 from ..errors import LimbeckError
 from .entries import append, lifetime_of
+from .lock import restrict
 
 FORM = 1
 """The form of the ledger's file that this version writes. Form 0 had no chain."""
@@ -36,6 +39,30 @@ _FORM_0 = {
     "runs": {"id", "dataset", "method", "epsilon", "delta", "adjacency"}
     | {"charges", "private", "status", "started"},
 }
+
+
+def create_file(path: Path) -> None:
+    """Make the ledger's file, for its owner alone, where there is none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise cannot_open(path, error) from None
+
+
+def guard_files(path: Path, jobs: Path) -> None:
+    """Let nobody but the owner read the file, what SQLite keeps beside it, and the jobs."""
+    restrict(jobs, 0o700)
+    for ending in ("", "-journal", "-wal", "-shm"):
+        restrict(path.with_name(path.name + ending), 0o600)
+
+
+def cannot_open(path: Path, error: Exception) -> LimbeckError:
+    return LimbeckError(
+        f"Cannot open the ledger {path}: {error}. Nothing can be spent without it; name a writable "
+        "place in LIMBECK_LEDGER."
+    )
 
 
 def prepare(database: sqlite3.Connection) -> None:

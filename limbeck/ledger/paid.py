@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import Any
 
 from ..accounting import Budget, Charge
@@ -16,6 +13,7 @@ from ..errors import LimbeckError
 from ..planning import Plan
 from ..privacy import Noise, Private
 from .booked import new_run
+from .identity import another_plan, identity, kept_plan
 from .job import Job
 from .ledger import Ledger
 
@@ -58,8 +56,7 @@ def paid_run(
     more and gets the same answers. Another plan or version of limbeck than began it is refused.
 
     Args:
-        planned: What will be asked.
-        data: The rows.
+        planned, data: What will be asked, of which rows.
         ledger: Where spending is booked; by default the user's own ledger.
         noise: The run's randomness; by default a fresh secret. See `randomness`.
         pay_again: Give up an unfinished run of the same kind, which stays booked, and begin anew.
@@ -70,8 +67,8 @@ def paid_run(
     ledger, noise = ledger or Ledger(), noise or Noise()
     if noise.law and not noise.seeded:
         raise LimbeckError("law mode is a test of the software and needs a seed.")
-    with Job(ledger.jobs, _identity(planned, noise) | dict(also or {})) as job:
-        booking = _Booking(job, ledger, planned, _kept_plan(planned, parts), pay_again)
+    with Job(ledger.jobs, identity(planned, noise) | dict(also or {})) as job:
+        booking = _Booking(job, ledger, planned, kept_plan(planned, parts), pay_again)
         run, secret = booking.admit(data, noise, progress)
         if secret is not None:
             noise = Noise(secret=secret, seeded=noise.seeded, law=noise.law)
@@ -99,18 +96,15 @@ class _Booking:
     pay_again: bool
 
     def admit(self, data: Dataset, noise: Noise, progress: Progress) -> tuple[str, bytes | None]:
-        """Pay for the run, unless it is a killed one that was paid for and sees the same rows.
-
-        Returns:
-            The ledger's name of the run, and the secret it is resumed with, if it is.
-        """
+        """Pay for the run, unless it is a killed one that was paid for and sees the same rows. Returns
+        the ledger's name of the run, and the secret it is resumed with, if it is."""
         job, ledger, plan = self.job, self.ledger, self.planned
         dataset, lifetime = plan.schema.dataset, plan.schema.lifetime
         run = new_run(dataset, plan.method.name, plan.charges, plan.cost, plan.budget.adjacency)
         left, same = job.run, job.plan == self.plan
         paid = left is not None and ledger.has(left)
         if paid and not same and not self.pay_again:
-            raise LimbeckError(_another_plan(job.plan, self.plan))
+            raise another_plan(job.plan, self.plan)
         secret = job.secret() if same and not self.pay_again else None
         if secret is None:
             ledger.check(dataset, lifetime, run)  # before a row is read
@@ -130,39 +124,3 @@ class _Booking:
             job.erase()
             raise
         return run.id, None
-
-
-def _identity(planned: Plan, noise: Noise) -> dict[str, object]:
-    """What the user asked for: by it an unfinished run is found again."""
-    return {
-        "schema": planned.schema.digest,
-        "method": planned.method.name,
-        "settings": planned.method.settings(),
-        "budget": vars(planned.budget),
-        "seed": hashlib.sha256(noise.secret).hexdigest() if noise.seeded else None,
-        "law": noise.law,
-    }
-
-
-def _kept_plan(planned: Plan, parts: Sequence[Sequence[Charge]]) -> dict[str, Any]:
-    """What an unfinished run must have in common with the one that resumes it."""
-    charges = [[c.facts() for c in several] for several in (planned.charges, *parts)]
-    return {
-        "charges": hashlib.sha256(json.dumps(charges, sort_keys=True).encode()).hexdigest(),
-        "measurements": sorted({c["name"] for several in charges for c in several}),
-        "software": f"limbeck {version('limbeck')}",
-    }
-
-
-def _another_plan(kept: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    before, this = (
-        f"plan {plan['charges'][:12]} ({', '.join(plan['measurements'])}) of {plan['software']}"
-        if plan
-        else "a plan that an older version of limbeck did not keep"
-        for plan in (kept, now)
-    )
-    return (
-        f"An unfinished run of the same settings was paid for with {before}; this is {this}. Answers "
-        "of two plans cannot be mixed. Finish it with what began it, or give it up and pay for a new "
-        "one: --pay-again (pay_again=True)."
-    )

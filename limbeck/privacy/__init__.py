@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ..lazy import lazily
 
 if TYPE_CHECKING:
+    from .asked import Asked as Asked
     from .estimate import OTHER as OTHER
     from .estimate import FrequentValues as FrequentValues
     from .estimate import Quantiles as Quantiles
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from .poisson.row_gradients import RowGradients as RowGradients
     from .poisson.row_gradients import RowSums as RowSums
     from .private import Private as Private
-    from .question import Asked as Asked
     from .question import HeldRows as HeldRows
     from .question import Measurement as Measurement
     from .question import Mechanism as Mechanism
@@ -50,6 +50,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "asked": "Asked",
             "estimate": "OTHER FrequentValues Quantiles estimates",
             "map_spec": "MapSpec",
             "noise": "Noise Stream",
@@ -59,7 +60,7 @@ else:
             "poisson.gradients": "Gradients",
             "poisson.row_gradients": "RowBlocks RowGradients RowSums",
             "private": "Private",
-            "question": "Asked HeldRows Measurement Mechanism Planned Question Session Unit",
+            "question": "HeldRows Measurement Mechanism Planned Question Session Unit",
             "questions.bare": "BareRows",
             "questions.head": "Head",
             "questions.histogram": "Histogram",

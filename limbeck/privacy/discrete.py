@@ -31,14 +31,12 @@ _BLOCK = 1 << 19
 
 def discrete_gaussian(stream: Stream, count: int) -> np.ndarray:
     """`count` draws with standard deviation 2**24, as int64."""
-    out = np.empty(count, np.int64)
-    filled = 0
+    out, filled = np.empty(count, np.int64), 0
     while filled < count:
         wanted = count - filled
-        kept = _propose(stream, min(_BLOCK, int(wanted * 1.45) + 64))
-        taken = kept[:wanted]
-        out[filled : filled + len(taken)] = taken
-        filled += len(taken)
+        kept = _propose(stream, min(_BLOCK, int(wanted * 1.45) + 64))[:wanted]
+        out[filled : filled + len(kept)] = kept
+        filled += len(kept)
     return out
 
 

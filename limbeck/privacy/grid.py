@@ -2,8 +2,7 @@
 
 Every row's contribution is clipped to the declared bound, put on the grid, and summed as
 integers. So partial sums merge to the same total in any order on any number of machines, and one
-row changes the total by at most the bound, exactly, without a word about floating point.
-Noise is added once, by whoever finalises.
+row changes the total by at most the bound, exactly. Noise is added once, by whoever finalises.
 
 Nothing overflows: a contribution has at most 2^32 steps, which is refused otherwise when a run is
 planned, and there are at most 2^30 rows (`ROWS_AT_MOST`), so totals stay below 2^62.
@@ -105,18 +104,12 @@ class GridSum:
 
 
 def clip_rows(rows: np.ndarray, limit: float, scale: float) -> np.ndarray:
-    """Scaled rows (float64) shortened to norm `limit`; rows that are not finite become zero.
-
-    The norm is over-estimated by a margin above float64's rounding, so that an error costs
-    accuracy, not privacy.
-    """
+    """Scaled rows (float64) shortened to norm `limit`; rows that are not finite become zero. The norm
+    is over-estimated by more than float64's rounding, so that an error costs accuracy, not privacy."""
     wide = rows.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * (scale * (1 + MARGIN))
-    finite = np.isfinite(norms)
-    if not finite.all():
-        wide[~finite] = 0.0
-        norms[~finite] = 0.0
-    factor = scale * np.minimum(1.0, limit / np.maximum(norms, limit))
-    wide *= factor[:, None]
+    wrong = ~np.isfinite(norms)
+    wide[wrong], norms[wrong] = 0.0, 0.0
+    wide *= (scale * np.minimum(1.0, limit / np.maximum(norms, limit)))[:, None]
     return wide

@@ -1,9 +1,8 @@
 """`Private`: the only holder of rows. Every answer is noised and was charged before it is given.
 
-A run is planned first: questions, with noise calibrated for all of them together, booked in the
-ledger. `Private` answers each as it was planned and no more often. It knows no kind of question: a
-question brings the mechanism that clips, sums and noises, and the charges that pay for it. Methods
-hold no rows and can only ask.
+A run is planned first: questions, their noise calibrated together, booked in the ledger. `Private`
+answers each as it was planned and no more often. It knows no kind of question: a question brings the
+mechanism that clips, sums and noises, and the charges that pay for it. Methods can only ask.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Answers(Protocol):
 
 
 class Private:
-    """Holds the rows of one run and answers the planned questions about them.
+    """Holds the rows of one run and answers the questions about them that were planned and paid for.
 
     Args:
         data: The rows.
@@ -90,10 +89,8 @@ class Private:
 
     @contextmanager
     def steps(self, name: str, row_map: Any, state: State = NOTHING) -> Iterator[Step]:
-        """A function that answers one step of a planned question, with that step's public state.
-
-        It is to be called just as often as was planned.
-        """
+        """A function that answers one step of a planned question, with that step's public state. It
+        is to be called just as often as was planned."""
         yield self._stepper(name, row_map, state, stepwise=True)
 
     def noise_of(self, name: str) -> float:
@@ -105,10 +102,8 @@ class Private:
         return self._planned[name].question.steps
 
     def estimate(self) -> Schema:
-        """Settle, with the planned part of the budget, every bound and value the schema asks for.
-
-        From here on rows are encoded with what was found; returns the settled schema.
-        """
+        """Settle, with the planned part of the budget, every bound and value the schema asks for: from
+        here on rows are encoded with what was found. Returns the settled schema."""
         if self.schema.estimated:
             again = self._data.with_schema(self.schema.resolve(estimated(self)))
             if again._content() != self._data._content():
@@ -119,10 +114,9 @@ class Private:
     def executed(self) -> list[Charge]:
         """The charges that were carried out; a plan that was not carried out in full is an error."""
         for name, planned in self._planned.items():
-            if self._asked.get(name, 0) != planned.question.steps:
-                raise RuntimeError(
-                    f"'{name}': {planned.question.steps} planned, {self._asked.get(name, 0)} done"
-                )
+            wanted, done = planned.question.steps, self._asked.get(name, 0)
+            if done != wanted:
+                raise RuntimeError(f"'{name}': {wanted} planned, {done} done")
         return [charge for p in self._planned.values() for charge in p.charges]
 
     # ---- how a question is answered -------------------------------------------------------------
@@ -138,7 +132,8 @@ class Private:
         mechanism = question.calibrated(planned.charges, self._unit, row_map)
         if not question.exact(row_map):
             self.float_sums += [charge.name for charge in planned.charges]
-        session = mechanism.session(self._held(question), row_map)
+        held = HeldRows(data=self._data, noise=self._noise, progress=self._progress_of(question))
+        session = mechanism.session(held, row_map)
 
         def step(now: State) -> tuple[Measurement, ...]:
             number, asked = self._count(question), public_digest(digest, now)
@@ -157,12 +152,9 @@ class Private:
 
         return step
 
-    def _held(self, question: Question) -> HeldRows:
-        def progress(done: float) -> None:
-            before = self._asked[question.name] - 1
-            self._progress(question.name, (before + done) / question.steps)
-
-        return HeldRows(data=self._data, noise=self._noise, progress=progress)
+    def _progress_of(self, question: Question) -> Callable[[float], None]:
+        name = question.name
+        return lambda done: self._progress(name, (self._asked[name] - 1 + done) / question.steps)
 
     def _count(self, question: Question) -> int:
         """The number of the step that is about to be answered."""
@@ -195,13 +187,15 @@ class Private:
 
 def _check_priced(planned: Planned, unit: Unit) -> None:
     """A question is answered at the price of its own charges, whatever their noise; no sampling,
-    mechanism or number of steps is credited to one that does not use it."""
+    mechanism or number of steps is credited to one that does not use it. And the noise is known."""
     found, wanted = (
         [replace(charge, noise_multiplier=0.0) for charge in charges]
         for charges in (planned.charges, planned.question.charges(unit))
     )
     if found != wanted:
         raise RuntimeError(f"'{planned.question.name}' was planned as another kind of question")
+    if not all(charge.noise_multiplier >= 0 for charge in planned.charges):  # NaN: never calibrated
+        raise RuntimeError(f"'{planned.question.name}' was planned without noise")
 
 
 def _kept_name(planned: Planned, charge: Charge, number: int) -> str:

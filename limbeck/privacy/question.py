@@ -95,10 +95,8 @@ class HeldRows:
 
 class Mechanism(abc.ABC):
     """Answers one question at a known noise: clips, rounds and adds up rows, then adds noise once.
-
     Partial sums are whole numbers, so they merge to the same total in any order, and one record
-    changes the total by at most the charge's sensitivity.
-    """
+    changes the total by at most the charge's sensitivity."""
 
     charges: tuple[Charge, ...]
     to_bytes, from_bytes = staticmethod(to_bytes), staticmethod(from_bytes)
@@ -108,8 +106,7 @@ class Mechanism(abc.ABC):
         """The partial sum of no rows."""
 
     def rows_at_once(self, schema: Schema, row_map: Any) -> int:
-        """Rows of a batch: one shape for all numbers of rows, so that a row's part (its last bit,
-        too) does not depend on how many others there are."""
+        """Rows of a batch: of one shape, whatever the number of rows (see `maps.chunk_rows`)."""
         return 1 << 16
 
     def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> Any:
@@ -148,17 +145,18 @@ class Session(abc.ABC):
         return None
 
 
+@dataclass(frozen=True)
 class OnePass(Session):
     """One look at all rows, a batch at a time: how a question is answered that is asked once."""
 
-    def __init__(self, mechanism: Mechanism, held: HeldRows, row_map: Any) -> None:
-        self._mechanism, self._held, self._map = mechanism, held, row_map
+    mechanism: Mechanism
+    held: HeldRows
+    row_map: Any
 
     def partial(self, step: int, state: State) -> Any:
-        mechanism, schema = self._mechanism, self._held.schema
-        total = mechanism.zero()
-        for batch in self._held.batches(mechanism.rows_at_once(schema, self._map)):
-            made = mechanism.evaluate(self._map, batch, schema)
+        mechanism, schema, total = self.mechanism, self.held.schema, self.mechanism.zero()
+        for batch in self.held.batches(mechanism.rows_at_once(schema, self.row_map)):
+            made = mechanism.evaluate(self.row_map, batch, schema)
             total = mechanism.accumulate(total, batch, made)
         return total
 
@@ -191,9 +189,8 @@ class Question(abc.ABC):
 
     @abc.abstractmethod
     def calibrated(self, charges: Sequence[Charge], unit: Unit, row_map: Any = None) -> Mechanism:
-        """The mechanism at the noise of the charges, for a map that fits the planned shape; without
-        one for the largest shape. Refuses noise whose grid is too coarse for a contribution, or so
-        fine that sums would overflow."""
+        """The mechanism at the noise of the charges, for a map that fits the planned shape, or for that
+        shape. Refuses noise whose grid is too coarse for a contribution, or so fine that sums overflow."""
 
     def charges(self, unit: Unit) -> tuple[Charge, ...]:
         """What pays for the question, under the neighbours at hand."""
@@ -205,17 +202,8 @@ class Question(abc.ABC):
 
     @property
     def split(self) -> tuple[float, ...]:
-        """How the charges divide the question's share of the budget."""
-        count = len(self.measured())
-        return (1 / count,) * count
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A question of a method, and its share of the budget."""
-
-    question: Question
-    share: float
+        """How the charges divide the question's share of the budget: evenly."""
+        return (1 / len(self.measured()),) * len(self.measured())
 
 
 @dataclass(frozen=True, kw_only=True)

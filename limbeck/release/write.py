@@ -6,7 +6,6 @@ All of it is made of noisy answers, the schema and the certificate. Nothing else
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +29,8 @@ def write(release: Release, folder: Path) -> None:
         written = save_images(release.data.images, labels, schema, folder)
     else:
         written = save_table(release.data, schema, folder)
-    _save_arrays(folder / f"{source.kind}.npz", source.arrays())
-    _save_arrays(folder / "measurements.npz", release.measurements)
+    np.savez(folder / f"{source.kind}.npz", **source.arrays())  # type: ignore[arg-type]
+    np.savez(folder / "measurements.npz", **release.measurements)  # type: ignore[arg-type]
     if facts := source.facts():
         _write_text(folder / f"{source.kind}.json", _dump(facts))
     _write_text(folder / "schema.toml", schema.toml())
@@ -41,10 +40,6 @@ def write(release: Release, folder: Path) -> None:
     sums = {name: sha256(folder / name) for name in written if not name.endswith("/")}
     _write_text(folder / "croissant.json", _dump(make_croissant(certificate, schema, sums)))
     write_sums(folder)
-
-
-def _save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    np.savez(path, **arrays)  # type: ignore[arg-type]
 
 
 def _write_text(path: Path, text: str) -> None:

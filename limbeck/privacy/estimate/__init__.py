@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...accounting import Budget
 from ...schema import Category, Numeric, Schema
-from ..question import Asked
+from ..asked import Asked
 from .quantiles import Edges as Edges
 from .quantiles import Quantiles as Quantiles
 from .values import OTHER as OTHER

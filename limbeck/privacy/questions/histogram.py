@@ -48,7 +48,7 @@ class Histogram(Question):
     def fitting(
         self, charges: Sequence[Charge], unit: Unit, row_map: Any
     ) -> tuple[tuple[Charge, ...], int]:
-        """The charges, if they price counts, and the number of bins, if it is not above the planned."""
+        """The charges, if they price counts; the bins, if they are not more than planned."""
         bins = self.bins if row_map is None else row_map.bins
         if bins > self.bins:
             raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")

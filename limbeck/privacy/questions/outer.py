@@ -6,9 +6,9 @@ whole numbers of at most 2^32: 2^18 of them (`MOST_ROWS`) sum exactly in float64
 any order, and one row changes the total by at most the bound. Rounding the total to the noise's
 grid, once, adds half a step per coordinate to each of two neighbours, which the clip leaves room for.
 
-Several products side by side are bounded together: a contribution's squared norm is the sum of its
-blocks', so the left factors are scaled to norm 1 one by one, and the right ones clipped all
-together. As far as norms go, that is one outer product of the tallest left factor and all right ones.
+Several products side by side are bounded together: left factors are scaled to norm 1 one by one, and
+right ones clipped all together. As far as norms go, that is one outer product of the tallest left
+factor and all right ones.
 """
 
 from __future__ import annotations
@@ -40,13 +40,11 @@ SCALED_EXACTLY = 2.0**44
 
 @dataclass(frozen=True, kw_only=True)
 class OuterSum(Question):
-    """Noisy sums of outer products per class, (classes, size), or in one sum, (1, size).
-
-    Rows without a declared label enter none.
+    """Noisy sums of outer products per class, (classes, size), or in one sum, (1, size). Rows without
+    a declared label enter none.
 
     Privacy:
-        As `Sum`; the norm that is clipped is that of all blocks together, which is found without
-        making a product.
+        As `Sum`; the norm that is clipped is that of all blocks together.
 
     Args:
         bound: Norm to which a row's contribution is clipped.
@@ -70,18 +68,12 @@ class OuterSum(Question):
         self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
     ) -> SummedProducts:
         blocks = self.blocks if row_map is None else tuple(row_map.blocks)
-        fits = len(blocks) == len(self.blocks) and all(
-            a <= c and b <= d for (a, b), (c, d) in zip(blocks, self.blocks, strict=True)
-        )
-        if not fits:
+        pairs = zip(blocks, self.blocks, strict=len(blocks) == len(self.blocks))
+        if len(blocks) != len(self.blocks) or any(a > c or b > d for (a, b), (c, d) in pairs):
             raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
         (charge,) = charges
-        grid = ProductGrid(
-            bound=charge.sensitivity / unit.factor,
-            noise=charge.noise,
-            left=max(left for left, _ in blocks),
-            right=sum(right for _, right in blocks),
-        )
+        sizes = {"left": max(a for a, _ in blocks), "right": sum(b for _, b in blocks)}
+        grid = ProductGrid(bound=charge.sensitivity / unit.factor, noise=charge.noise, **sizes)
         return SummedProducts((charge,), grid, blocks, self.groups, self.labelled)
 
 
@@ -125,10 +117,8 @@ class ProductGrid:
         with np.errstate(over="ignore", invalid="ignore"):
             norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * (1 + MARGIN)
         usable = np.isfinite(norms) & (norms > 0)
-        wide[~usable] = 0.0
-        norms = np.where(usable, norms, 0.0)
-        scale = np.divide(UNIT, norms, out=np.zeros_like(norms), where=usable)
-        wide *= scale[:, None]
+        wide[~usable], norms[~usable] = 0.0, 0.0
+        wide *= np.divide(UNIT, norms, out=np.zeros_like(norms), where=usable)[:, None]
         return np.rint(wide, out=wide).astype(np.float32), norms
 
     def round_right(self, rows: np.ndarray, left_norms: np.ndarray) -> np.ndarray:
@@ -194,9 +184,7 @@ class SummedProducts(Mechanism):
         self.add(partial, *self.round(made), batch.labels)
         return partial
 
-    def round(
-        self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def round(self, pairs: Sequence[Any]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Left factors of norm 1 and right ones clipped together, in whole steps."""
         found = tuple((left.shape[1], right.shape[1]) for left, right in pairs)
         if found != self.blocks:
@@ -211,13 +199,7 @@ class SummedProducts(Mechanism):
         clipped = self.grid.round_right(np.concatenate(rights, axis=1), ones)
         return lefts, np.split(clipped, np.cumsum([b for _, b in self.blocks])[:-1], axis=1)
 
-    def add(
-        self,
-        total: np.ndarray,
-        lefts: Sequence[np.ndarray],
-        rights: Sequence[np.ndarray],
-        groups: np.ndarray,
-    ) -> None:
+    def add(self, total: np.ndarray, lefts: Any, rights: Any, groups: np.ndarray) -> None:
         """Add some rounded rows to a total, in place: totals may be large."""
         if len(groups) > MOST_ROWS:
             raise RuntimeError(f"more than {MOST_ROWS} rows at once would not sum exactly")

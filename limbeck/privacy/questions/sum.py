@@ -23,7 +23,7 @@ MOST_CHUNK = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Sum(Question):
-    """Noisy sums of features, (groups, size). Rows without a declared label enter none.
+    """Noisy sums of features, (groups, size).
 
     Privacy:
         A row's features are clipped to norm `bound` and enter one group's sum, so a row more or
@@ -33,8 +33,8 @@ class Sum(Question):
         bound: Norm to which a row's features are clipped.
         size: Features of a row, at most.
         groups: Sums, at most.
-        by: Which sum a row enters: that of its class ("label"), the only one ("all"), or the one
-            that the map names ("map"); such a map sees the row's label.
+        by: Which sum a row enters: its class's ("label"), the only one ("all"), or the one that the
+            map names ("map"); such a map sees the row's label. Without a declared label: none.
     """
 
     engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
@@ -47,9 +47,8 @@ class Sum(Question):
     @classmethod
     def of_features(cls, name: str, features: FeatureMap, schema: Schema, by: str = "label") -> Sum:
         """The sum of given features, per class or of all rows."""
-        groups = len(schema.classes) if by == "label" else 1
-        bound = float(features.norm_bound)
-        return cls(name=name, bound=bound, size=features.size, groups=groups, by=by)
+        shape = {"size": features.size, "groups": len(schema.classes) if by == "label" else 1}
+        return cls(name=name, bound=float(features.norm_bound), **shape, by=by)
 
     @classmethod
     def of_groups(cls, name: str, features: GroupedFeatures) -> Sum:
@@ -58,18 +57,16 @@ class Sum(Question):
         return cls(name=name, bound=float(features.norm_bound), **shape, by="map")
 
     def measured(self) -> tuple[Charge, ...]:
-        coordinates = self.groups * self.size
-        return (Charge(name=self.name, sensitivity=self.bound, coordinates=coordinates),)
+        shape = self.groups * self.size
+        return (Charge(name=self.name, sensitivity=self.bound, coordinates=shape),)
 
     def calibrated(
         self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
     ) -> SummedFeatures:
-        size, groups = self.size, self.groups
-        if row_map is not None:
-            size = row_map.size
-            groups = row_map.groups if self.by == "map" else groups
-            if size > self.size or groups > self.groups:
-                raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
+        size = self.size if row_map is None else row_map.size
+        groups = self.groups if row_map is None or self.by != "map" else row_map.groups
+        if size > self.size or groups > self.groups:
+            raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
         (charge,) = charges
         bound = charge.sensitivity / unit.factor
         grid = GridSum(bound=bound, noise=charge.noise, groups=groups, size=size)
