@@ -59,16 +59,14 @@ def _less(stream: Stream, words: np.ndarray, high: np.ndarray, low: np.ndarray) 
     """Whether a 128-bit uniform number, its low half drawn only on a tie, is below a threshold."""
     answer = words < high
     ties = np.flatnonzero(words == high)
-    if len(ties):
-        answer[ties] = stream.words(len(ties)) < low[ties]
+    answer[ties] = stream.words(len(ties)) < low[ties]
     return answer
 
 
 def _rank(stream: Stream, words: np.ndarray, highs: np.ndarray, lows: np.ndarray) -> np.ndarray:
     """How many of the ascending 128-bit thresholds are at or below a uniform number."""
     rank = np.searchsorted(highs, words, side="right").astype(np.int64)
-    ties = np.flatnonzero(np.isin(words, highs))
-    for at in ties:
+    for at in np.flatnonzero(np.isin(words, highs)):
         low = stream.words(1)[0]
         rank[at] = sum(
             h < words[at] or (h == words[at] and v <= low) for h, v in zip(highs, lows, strict=True)

@@ -22,6 +22,9 @@ from .partials import from_bytes, to_bytes
 
 State = Mapping[str, Any]
 """Public arrays by name: what earlier answers decided about a later question."""
+Charges = Sequence[Charge]
+Streams = Callable[[Charge], Stream]
+"""Where the noise of each charge comes from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +125,7 @@ class Mechanism(abc.ABC):
         return OnePass(self, held, row_map)
 
     @abc.abstractmethod
-    def finish(self, partial: Any, stream: Callable[[Charge], Stream]) -> tuple[Measurement, ...]:
+    def finish(self, partial: Any, stream: Streams) -> tuple[Measurement, ...]:
         """Add noise, once: a measurement for each charge."""
 
     @staticmethod
@@ -188,7 +191,7 @@ class Question(abc.ABC):
         """What is measured, stated for one record more or less."""
 
     @abc.abstractmethod
-    def calibrated(self, charges: Sequence[Charge], unit: Unit, row_map: Any = None) -> Mechanism:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> Mechanism:
         """The mechanism at the noise of the charges, for a map that fits the planned shape, or for that
         shape. Refuses noise whose grid is too coarse for a contribution, or so fine that sums overflow."""
 

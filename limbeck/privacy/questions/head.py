@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,8 +13,17 @@ from ...accounting import Charge
 from ...data import Rows, Store
 from ...schema import Schema
 from ..maps import chunk_rows, evaluated, padded
-from ..noise import Stream
-from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
+from ..question import (
+    Charges,
+    HeldRows,
+    Measurement,
+    Mechanism,
+    Question,
+    Session,
+    State,
+    Streams,
+    Unit,
+)
 from .outer import UNIT, ProductGrid, SummedProducts
 
 
@@ -61,9 +69,7 @@ class Head(Question):
             ),
         )
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> SummedGradients:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> SummedGradients:
         if row_map is not None and row_map.size != self.size:
             raise RuntimeError(f"'{self.name}' was planned for {self.size} features")
         (charge,) = charges
@@ -101,9 +107,7 @@ class SummedGradients(Mechanism):
     def session(self, held: HeldRows, row_map: Any) -> Session:
         return _HeadSession(self, held, row_map)
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (found,) = self.products.finish(partial, stream)
         shape = self.products.blocks[0]
         return (found._replace(values=found.values.reshape(shape)),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -13,8 +12,7 @@ from ...data import Rows
 from ...schema import Schema
 from ..grid import GridSum
 from ..maps import chunk_rows, evaluated
-from ..noise import Stream
-from ..question import Measurement, Mechanism, Question, Unit
+from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +40,10 @@ class Histogram(Question):
     def measured(self) -> tuple[Charge, ...]:
         return (Charge(name=self.name, sensitivity=1.0, coordinates=self.bins),)
 
-    def calibrated(self, charges: Sequence[Charge], unit: Unit, row_map: Any = None) -> CountedRows:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> CountedRows:
         return CountedRows(*self.fitting(charges, unit, row_map))
 
-    def fitting(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any
-    ) -> tuple[tuple[Charge, ...], int]:
+    def fitting(self, charges: Charges, unit: Unit, row_map: Any) -> tuple[Any, int]:
         """The charges, if they price counts; the bins, if they are not more than planned."""
         bins = self.bins if row_map is None else row_map.bins
         if bins > self.bins:
@@ -92,9 +88,7 @@ class CountedRows(Mechanism):
         counted = made[(made >= 0) & (made < self.bins)]
         return partial + np.bincount(counted, minlength=self.bins)
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
         if charge.noise == 0:
             return (Measurement.under(charge, partial.astype(np.float64)),)

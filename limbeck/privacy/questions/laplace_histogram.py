@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,8 +12,7 @@ import numpy as np
 from ...accounting import Charge
 from ...errors import LimbeckError
 from ..laplace import discrete_laplace
-from ..noise import Stream
-from ..question import Measurement, Unit
+from ..question import Charges, Measurement, Streams, Unit
 from .histogram import CountedRows, Histogram
 
 LAPLACE_STEPS = 10**6
@@ -47,9 +45,7 @@ class LaplaceHistogram(Histogram):
             ),
         )
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> LaplaceCounts:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> LaplaceCounts:
         return LaplaceCounts(*self.fitting(charges, unit, row_map))
 
 
@@ -64,9 +60,7 @@ class LaplaceCounts(CountedRows):
                 "than whole numbers of 64 bits hold. Use a larger epsilon for the counts."
             )
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
         if charge.noise == 0:
             return super().finish(partial, stream)

@@ -14,7 +14,7 @@ factor and all right ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from ..discrete import discrete_gaussian
 from ..grid import MARGIN, clip_rows, grid_step
 from ..maps import chunk_rows, evaluated_in_pieces
 from ..noise import Stream
-from ..question import Measurement, Mechanism, Question, Unit
+from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
 
 UNIT = 1 << 16
 """Steps of a rounded factor."""
@@ -64,9 +64,7 @@ class OuterSum(Question):
         coordinates = self.groups * sum(left * right for left, right in self.blocks)
         return (Charge(name=self.name, sensitivity=self.bound, coordinates=coordinates),)
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> SummedProducts:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> SummedProducts:
         blocks = self.blocks if row_map is None else tuple(row_map.blocks)
         pairs = zip(blocks, self.blocks, strict=len(blocks) == len(self.blocks))
         if len(blocks) != len(self.blocks) or any(a > c or b > d for (a, b), (c, d) in pairs):
@@ -213,8 +211,6 @@ class SummedProducts(Mechanism):
                 total[group, start : start + part.size] += part.astype(np.int64).ravel()
                 start += part.size
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
         return (Measurement.under(charge, self.grid.noisy(partial, stream(charge))),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,8 +12,7 @@ from ...data import Rows
 from ...schema import Schema
 from ..grid import GridSum
 from ..maps import chunk_rows, evaluated
-from ..noise import Stream
-from ..question import Measurement, Mechanism, Question, Unit
+from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
 from ..row_maps import FeatureMap, GroupedFeatures
 
 MOST_CHUNK = 4096
@@ -60,9 +58,7 @@ class Sum(Question):
         shape = self.groups * self.size
         return (Charge(name=self.name, sensitivity=self.bound, coordinates=shape),)
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> SummedFeatures:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> SummedFeatures:
         size = self.size if row_map is None else row_map.size
         groups = self.groups if row_map is None or self.by != "map" else row_map.groups
         if size > self.size or groups > self.groups:
@@ -105,8 +101,6 @@ class SummedFeatures(Mechanism):
     def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
         return self.merge(partial, self.grid.accumulate(*made))
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
         return (Measurement.under(charge, self.grid.finalise(partial, stream(charge))),)
