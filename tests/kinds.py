@@ -24,6 +24,7 @@ from limbeck.privacy import (
     Head,
     HeldRows,
     Histogram,
+    LaplaceHistogram,
     Measurement,
     Noise,
     OneBlock,
@@ -208,7 +209,7 @@ KINDS = [
     Kind("labelled blocks", _LABELLED, LabelledBlocks()),
     Kind("histogram of classes", Histogram(name="counts", bins=3)),
     Kind("histogram by map", _BINS, Bins(), smaller=replace(_BINS, bins=5)),
-    Kind("histogram, Laplace", Histogram(name="counts", bins=3, epsilon=0.2)),
+    Kind("histogram, Laplace", LaplaceHistogram(name="counts", bins=3, epsilon=0.2)),
     Kind(
         "histogram of a column", _COLUMN, Edges(np.linspace(0, 1, 21)),
         smaller=replace(_COLUMN, bins=19),

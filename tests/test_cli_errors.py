@@ -1213,7 +1213,9 @@ def test_interrupted_then_resumed(desk: Desk) -> None:
     first = desk.accounts()
     assert [run["state"] for run in first[0]["runs"]] == ["interrupted, resumable"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("limbeck.ledger.paid.version", lambda name: "99.1")
+        patch.setattr(
+            "limbeck.ledger.identity.origin", lambda kind: {"name": "limbeck", "version": "99.1"}
+        )
         refused = desk.run(words)
         assert refused.code == 2 and refused.err.count("\n") == 1, refused.err
         for word in ("limbeck 99.1", "--pay-again", "plan "):
@@ -1272,7 +1274,7 @@ def test_failing_writes(desk: Desk, name: str, monkeypatch: pytest.MonkeyPatch) 
     before = contents(desk.folder) | {"people.csv": CSV.encode(), "recipe.toml": RECIPE.encode()}
     before["schema.toml"] = SCHEMA.encode()
     with monkeypatch.context() as patch:
-        patch.setattr(f"limbeck.release.release.{name}", fail)
+        patch.setattr(f"limbeck.release.write.{name}", fail)
         got = desk.run(desk.distill())
     assert got.code == 2 and "Input/output error" in got.err and got.err.count("\n") == 1
     assert contents(desk.folder) == before

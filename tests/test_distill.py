@@ -137,7 +137,9 @@ def test_a_resumed_run_never_mixes_two_plans(
     if changed == "plan":
         monkeypatch.setattr("limbeck.run.distilling.plan", _louder)
     elif changed == "version":
-        monkeypatch.setattr("limbeck.ledger.paid.version", lambda name: "99.1")
+        monkeypatch.setattr(
+            "limbeck.ledger.identity.origin", lambda kind: {"name": "limbeck", "version": "99.1"}
+        )
     else:
         (job / "plan").unlink()
     with pytest.raises(lk.LimbeckError, match="unfinished run.*pay_again=True") as refused:

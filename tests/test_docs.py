@@ -221,7 +221,7 @@ def test_pages_speak_of_the_project_alone(page: Path) -> None:
 
 
 def test_schema_page_names_every_key() -> None:
-    from limbeck.schema.schema import _KEYS, _TOP
+    from limbeck.schema.toml import _KEYS, _TOP
 
     page = (ROOT / "docs" / "schema.md").read_text()
     for key in {*_TOP, *_KEYS, *(key for keys in _KEYS.values() for key in keys)}:

@@ -365,7 +365,7 @@ def test_another_version_of_a_package_does_not_go_on_with_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its questions may be clipped or noised in another way, though they are charged the same."""
-    data, paid = lk.read(table_rows(50), table_schema()), import_module("limbeck.ledger.paid")
+    data, paid = lk.read(table_rows(50), table_schema()), import_module("limbeck.ledger.identity")
 
     def version(number: str) -> None:
         def found(kind: type) -> dict[str, Any]:

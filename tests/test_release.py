@@ -15,7 +15,7 @@ from helpers import TINY, image_rows, image_schema, table_rows, table_schema
 from PIL import Image as Picture
 
 import limbeck as lk
-from limbeck.release import release as _release
+from limbeck.release import write as _write
 
 METHOD = lk.DPMERF(**TINY)
 
@@ -205,7 +205,7 @@ def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_release, "make_card", full)
+        patched.setattr(_write, "make_card", full)
         with pytest.raises(lk.ReleaseError, match="No space left"):
             lk.distill(data, METHOD, lk.Budget(1.0), out=out)
     assert list(out.parent.iterdir()) == []

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from ..lazy import lazily
 
 if TYPE_CHECKING:
+    from .booked import Run as Run
+    from .booked import new_run as new_run
+    from .filters import spent as spent
     from .job import Job as Job
-    from .job import unfinished as unfinished
     from .ledger import Account as Account
     from .ledger import Ledger as Ledger
-    from .ledger import Run as Run
-    from .ledger import new_run as new_run
-    from .ledger import spent as spent
+    from .ledger import unfinished as unfinished
     from .paid import PaidRun as PaidRun
     from .paid import paid_run as paid_run
     from .paid import randomness as randomness
@@ -19,8 +19,10 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "job": "Job unfinished",
-            "ledger": "Account Ledger Run new_run spent",
+            "booked": "Run new_run",
+            "filters": "spent",
+            "job": "Job",
+            "ledger": "Account Ledger unfinished",
             "paid": "PaidRun paid_run randomness",
         },
     )

@@ -1,11 +1,8 @@
 """Runs survive: the protected state from which a killed run resumes by replay.
 
-A job's folder (mode 0700, beside the ledger, never in a release) holds the run's noise secret,
-its plan and the software that made it, a keyed digest of the rows, and the noisy answers given so
-far. A resumed run with the same plan and rows gives the same answers, so nothing is paid twice and
-no measurement is ever answered with two noises. Another plan or software is refused, since its
-answers would not fit those that are kept. With other rows the state is discarded and the charge is
-paid anew.
+Its folder (mode 0700, beside the ledger, never in a release) holds the run's noise secret, its plan
+and software, a keyed digest of the rows, and the noisy answers so far. With the same plan and rows it
+gives the same answers: nothing is paid twice, no measurement is answered with two noises.
 """
 
 from __future__ import annotations
@@ -13,69 +10,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-import shutil
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..errors import LimbeckError
-from .lock import try_lock
-
-PATIENCE = 0.5
-"""Seconds to wait for a job's lock: a look at what is running holds it for a moment."""
+from .answers import Answers, own_file
+from .lock import LockedFolder
 
 
-class Job:
-    """One run's folder, locked while it is open.
-
-    Args:
-        root: Folder of all jobs.
-        identity: Plain data that says what is being made: data set, schema, method, budget.
-    """
+class Job(LockedFolder, Answers):
+    """One run's folder, locked while it is open; `identity` is plain data that says what is being made:
+    data set, schema, method, budget."""
 
     def __init__(self, root: Path, identity: Mapping[str, object]) -> None:
         text = json.dumps(identity, sort_keys=True, default=str)
-        self.key = hashlib.sha256(text.encode()).hexdigest()[:24]
-        self.folder = root / self.key
-        self._lock = self._lock_folder()
-
-    def _lock_folder(self) -> int:
-        end = time.monotonic() + PATIENCE
-        while True:
-            for folder in (self.folder.parent, self.folder):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                restrict(folder, 0o700)
-            try:
-                handle = try_lock(self.folder / "lock")
-            except FileNotFoundError:
-                continue  # whoever held it removed the folder meanwhile: try again
-            if handle is not None:
-                return handle
-            if time.monotonic() > end:
-                raise LimbeckError(
-                    "The same job is already running in another process. Wait for it to end."
-                )
-            time.sleep(0.02)
-
-    def __enter__(self) -> Job:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the folder; what it holds stays for a resumed run, an empty one goes."""
-        if self._lock >= 0:
-            if self.secret() is None:
-                shutil.rmtree(self.folder, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = -1
-            if os.name == "nt" and not (self.folder / "secret").exists():
-                shutil.rmtree(self.folder, ignore_errors=True)  # open files stay on Windows
+        LockedFolder.__init__(self, root / hashlib.sha256(text.encode()).hexdigest()[:24], "secret")
+        Answers.__init__(self, self.folder)
 
     @property
     def run(self) -> str | None:
@@ -85,15 +35,17 @@ class Job:
     @property
     def plan(self) -> dict[str, Any]:
         """The plan that the job was begun with, and the software that made it."""
-        text = self._read("plan")
-        return {} if text is None else json.loads(text)
+        return json.loads(self._read("plan") or "{}")
 
     def begin(self, run: str, secret: bytes, digest: str, plan: Mapping[str, Any]) -> None:
         """Keep what a resumed run needs; written before the charge and before any noise."""
-        self._write("secret", secret)
-        self._write("digest", digest.encode())
-        self._write("plan", json.dumps(plan).encode())
-        self._write("run", run.encode())
+        words = {"digest": digest, "plan": json.dumps(plan), "run": run}
+        for name, content in {
+            "secret": secret,
+            **{k: v.encode() for k, v in words.items()},
+        }.items():
+            with own_file(self.folder / name) as file:
+                file.write(content)
 
     def secret(self) -> bytes | None:
         path = self.folder / "secret"
@@ -101,44 +53,6 @@ class Job:
 
     def matches(self, digest: str) -> bool:
         return self._read("digest") == digest
-
-    def load(self, name: str, *, digest: str = "") -> np.ndarray | None:
-        """The kept answer to a question, if it was asked before.
-
-        Args:
-            name: The question, and which of its steps.
-            digest: Of the public state that it is asked with (parameters, chosen groups). An answer
-                that was given to another state is no answer to this one.
-        """
-        path = self.folder / _file_name(name)
-        if not path.exists():
-            return None
-        with open(path, "rb") as file:
-            answer = np.load(file, allow_pickle=False)
-            asked = str(np.load(file, allow_pickle=False))
-        if asked != digest:
-            raise LimbeckError(
-                f"The unfinished run asked '{name}' with other public values than this one does, so "
-                "its answer does not fit. Pay for the run again, and leave the old one: pass "
-                "pay_again=True."
-            )
-        return answer
-
-    def save(self, name: str, answer: np.ndarray, *, digest: str = "") -> None:
-        """Keep an answer with the digest of the public state that it was asked with."""
-        path = self.folder / _file_name(name)
-        partial = path.with_suffix(".partial")
-        handle = os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            np.save(file, answer, allow_pickle=False)
-            np.save(file, np.asarray(digest), allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-
-    def part(self, name: str) -> JobPart:
-        """Where a run within this one keeps its answers."""
-        return JobPart(self, name)
 
     def clear(self) -> None:
         """Erase secret and answers, keeping the folder and its lock."""
@@ -159,53 +73,3 @@ class Job:
     def _read(self, name: str) -> str | None:
         path = self.folder / name
         return path.read_text() if path.exists() else None
-
-    def _write(self, name: str, content: bytes) -> None:
-        handle = os.open(self.folder / name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-
-
-class JobPart:
-    """Answers of one part of a job, under names of their own."""
-
-    def __init__(self, job: Job, name: str) -> None:
-        self._job, self._name = job, name
-
-    def load(self, name: str, *, digest: str = "") -> np.ndarray | None:
-        return self._job.load(f"{self._name}/{name}", digest=digest)
-
-    def save(self, name: str, answer: np.ndarray, *, digest: str = "") -> None:
-        self._job.save(f"{self._name}/{name}", answer, digest=digest)
-
-
-def unfinished(root: Path) -> dict[str, str]:
-    """What became of the runs whose jobs are kept: they are running, or can be resumed."""
-    found = {}
-    for path in root.glob("*/run") if root.is_dir() else ():
-        try:
-            run = path.read_text()
-            handle = try_lock(path.parent / "lock")
-        except FileNotFoundError:
-            continue  # it ended meanwhile
-        if handle is not None:
-            os.close(handle)
-        found[run] = "running" if handle is None else "interrupted, resumable"
-    return found
-
-
-def restrict(path: Path, mode: int) -> None:
-    """Take away what the mode does not allow; a file that is not ours to change is left."""
-    try:
-        now = path.stat().st_mode & 0o777
-        if now & ~mode:
-            path.chmod(now & mode)
-    except OSError:
-        pass
-
-
-def _file_name(name: str) -> str:
-    safe = re.sub(r"[^A-Za-z0-9]+", "-", name)[:40]
-    return f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:12]}.npy"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ..lazy import lazily
 
 if TYPE_CHECKING:
+    from .asked import Asked as Asked
     from .discrete import discrete_gaussian as discrete_gaussian
     from .estimate import OTHER as OTHER
     from .estimate import FrequentValues as FrequentValues
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from .grid import GridSum as GridSum
     from .grid import clip_rows as clip_rows
     from .laplace import discrete_laplace as discrete_laplace
-    from .maps import MapSpec as MapSpec
+    from .map_spec import MapSpec as MapSpec
     from .maps import chunk_rows as chunk_rows
     from .maps import evaluated as evaluated
     from .noise import Noise as Noise
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from .poisson.row_gradients import RowGradients as RowGradients
     from .poisson.row_gradients import RowSums as RowSums
     from .private import Private as Private
-    from .question import Asked as Asked
     from .question import HeldRows as HeldRows
     from .question import Measurement as Measurement
     from .question import Mechanism as Mechanism
@@ -39,13 +39,14 @@ if TYPE_CHECKING:
     from .questions.bare import BareRows as BareRows
     from .questions.head import Head as Head
     from .questions.histogram import Histogram as Histogram
-    from .questions.outer import BlockFactors as BlockFactors
-    from .questions.outer import LabelledFactors as LabelledFactors
-    from .questions.outer import OneBlock as OneBlock
+    from .questions.laplace_histogram import LaplaceHistogram as LaplaceHistogram
     from .questions.outer import OuterSum as OuterSum
-    from .questions.sum import FeatureMap as FeatureMap
-    from .questions.sum import GroupedFeatures as GroupedFeatures
     from .questions.sum import Sum as Sum
+    from .row_maps import BlockFactors as BlockFactors
+    from .row_maps import FeatureMap as FeatureMap
+    from .row_maps import GroupedFeatures as GroupedFeatures
+    from .row_maps import LabelledFactors as LabelledFactors
+    from .row_maps import OneBlock as OneBlock
     from .teachers.ballots import Ballot as Ballot
     from .teachers.ballots import Directions as Directions
     from .teachers.ballots import Votes as Votes
@@ -55,11 +56,13 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "asked": "Asked",
             "discrete": "discrete_gaussian",
             "estimate": "OTHER FrequentValues Quantiles estimates",
             "grid": "GridSum clip_rows",
             "laplace": "discrete_laplace",
-            "maps": "MapSpec chunk_rows evaluated",
+            "map_spec": "MapSpec",
+            "maps": "chunk_rows evaluated",
             "noise": "Noise Stream",
             "poisson.ghost_features": "FeatureGradients FeatureSpaceGradients PulledGradients",
             "poisson.ghost_ntk": "TangentGradients",
@@ -67,12 +70,14 @@ else:
             "poisson.gradients": "Gradients",
             "poisson.row_gradients": "RowBlocks RowGradients RowSums",
             "private": "Private",
-            "question": "Asked HeldRows Measurement Mechanism Planned Question Session Unit",
+            "question": "HeldRows Measurement Mechanism Planned Question Session Unit",
             "questions.bare": "BareRows",
             "questions.head": "Head",
             "questions.histogram": "Histogram",
-            "questions.outer": "BlockFactors LabelledFactors OneBlock OuterSum",
-            "questions.sum": "FeatureMap GroupedFeatures Sum",
+            "questions.laplace_histogram": "LaplaceHistogram",
+            "questions.outer": "OuterSum",
+            "questions.sum": "Sum",
+            "row_maps": "BlockFactors FeatureMap GroupedFeatures LabelledFactors OneBlock",
             "teachers.ballots": "Ballot Directions Votes",
             "teachers.ensemble": "Faculty Teacher",
         },

@@ -31,14 +31,12 @@ _BLOCK = 1 << 19
 
 def discrete_gaussian(stream: Stream, count: int) -> np.ndarray:
     """`count` draws with standard deviation 2**24, as int64."""
-    out = np.empty(count, np.int64)
-    filled = 0
+    out, filled = np.empty(count, np.int64), 0
     while filled < count:
         wanted = count - filled
-        kept = _propose(stream, min(_BLOCK, int(wanted * 1.45) + 64))
-        taken = kept[:wanted]
-        out[filled : filled + len(taken)] = taken
-        filled += len(taken)
+        kept = _propose(stream, min(_BLOCK, int(wanted * 1.45) + 64))[:wanted]
+        out[filled : filled + len(kept)] = kept
+        filled += len(kept)
     return out
 
 
@@ -61,16 +59,14 @@ def _less(stream: Stream, words: np.ndarray, high: np.ndarray, low: np.ndarray) 
     """Whether a 128-bit uniform number, its low half drawn only on a tie, is below a threshold."""
     answer = words < high
     ties = np.flatnonzero(words == high)
-    if len(ties):
-        answer[ties] = stream.words(len(ties)) < low[ties]
+    answer[ties] = stream.words(len(ties)) < low[ties]
     return answer
 
 
 def _rank(stream: Stream, words: np.ndarray, highs: np.ndarray, lows: np.ndarray) -> np.ndarray:
     """How many of the ascending 128-bit thresholds are at or below a uniform number."""
     rank = np.searchsorted(highs, words, side="right").astype(np.int64)
-    ties = np.flatnonzero(np.isin(words, highs))
-    for at in ties:
+    for at in np.flatnonzero(np.isin(words, highs)):
         low = stream.words(1)[0]
         rank[at] = sum(
             h < words[at] or (h == words[at] and v <= low) for h, v in zip(highs, lows, strict=True)

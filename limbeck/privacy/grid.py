@@ -2,8 +2,10 @@
 
 Every row's contribution is clipped to the declared bound, put on the grid, and summed as
 integers. So partial sums merge to the same total in any order on any number of machines, and one
-row changes the total by at most the bound, exactly, without a word about floating point.
-Noise is added once, by whoever finalises.
+row changes the total by at most the bound, exactly. Noise is added once, by whoever finalises.
+
+Nothing overflows: a contribution has at most 2^32 steps, which is refused otherwise when a run is
+planned, and there are at most 2^30 rows (`ROWS_AT_MOST`), so totals stay below 2^62.
 """
 
 from __future__ import annotations
@@ -20,8 +22,23 @@ from .noise import Stream
 
 EXACT_STEPS = 2**26
 """Grid of sums without noise (epsilon = infinity), in steps per bound."""
+STEPS_AT_MOST = 2**32
+"""Grid steps of one contribution."""
+WHOLE = 2**53
+"""Up to here float64 holds every whole number."""
 MARGIN = 1e-9
 """Relative allowance for rounding in float64 norms."""
+
+
+def grid_step(bound: float, noise: float) -> float:
+    """Width of a grid step: a fixed part of the noise; where there is none, of the bound."""
+    step = noise / SIGMA if noise > 0 else bound / EXACT_STEPS
+    if bound > STEPS_AT_MOST * step:
+        raise LimbeckError(
+            f"Noise of {noise:g} is too little for contributions of {bound:g}: on its fine grid, sums "
+            "of many rows would overflow. Use a smaller epsilon."
+        )
+    return step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +60,7 @@ class GridSum:
     @property
     def grid(self) -> float:
         """Width of a grid step."""
-        return self.noise / SIGMA if self.noise > 0 else self.bound / EXACT_STEPS
+        return grid_step(self.bound, self.noise)
 
     @property
     def unit(self) -> int:
@@ -68,22 +85,16 @@ class GridSum:
     def accumulate(self, contributions: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """The partial sum of some rows: contributions (rows, size), groups (rows,)."""
         if contributions.shape != (len(groups), self.size):
-            raise RuntimeError(
-                f"contributions of shape {contributions.shape[1:]}, planned {self.size}"
-            )
+            raise RuntimeError(f"shape {contributions.shape[1:]}, planned {self.size}")
+        if len(groups) * self.unit > WHOLE:
+            raise RuntimeError("so many rows at once would not sum exactly")
         scaled = clip_rows(contributions, self.limit, 1.0 / self.grid)
         whole = np.rint(scaled, out=scaled)
         norms = np.einsum("ij,ij->i", whole, whole)
         whole[norms > (self.bound / self.grid) ** 2] = 0.0  # cannot happen; must not happen
         member = (groups[None, :] == np.arange(self.groups)[:, None]).astype(np.float64)
-        # Sums of integers below 2**53: exact in float64, in any order.
+        # Sums of whole numbers up to 2^53: exact in float64, in any order.
         return (member @ whole).astype(np.int64)
-
-    @staticmethod
-    def merge(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        if left.shape != right.shape:
-            raise RuntimeError("partial sums of different shapes do not merge")
-        return left + right
 
     def finalise(self, total: np.ndarray, stream: Stream) -> np.ndarray:
         """The noisy sum in real units, (groups, size)."""
@@ -93,18 +104,12 @@ class GridSum:
 
 
 def clip_rows(rows: np.ndarray, limit: float, scale: float) -> np.ndarray:
-    """Scaled rows (float64) shortened to norm `limit`; rows that are not finite become zero.
-
-    The norm is over-estimated by a margin above float64's rounding, so that an error costs
-    accuracy, not privacy.
-    """
+    """Scaled rows (float64) shortened to norm `limit`; rows that are not finite become zero. The norm
+    is over-estimated by more than float64's rounding, so that an error costs accuracy, not privacy."""
     wide = rows.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * (scale * (1 + MARGIN))
-    finite = np.isfinite(norms)
-    if not finite.all():
-        wide[~finite] = 0.0
-        norms[~finite] = 0.0
-    factor = scale * np.minimum(1.0, limit / np.maximum(norms, limit))
-    wide *= factor[:, None]
+    wrong = ~np.isfinite(norms)
+    wide[wrong], norms[wrong] = 0.0, 0.0
+    wide *= (scale * np.minimum(1.0, limit / np.maximum(norms, limit)))[:, None]
     return wide

@@ -1,8 +1,8 @@
 """Where all private randomness comes from: a ChaCha20 key stream under a secret of the run.
 
-Every use has a purpose, a text, from which its own key is derived; asking twice for the same
-purpose is refused, so no noise can serve two measurements. The secret holds 256 bits of
-operating-system entropy unless the caller seeds the run, which the certificate then says.
+Every use has a purpose, a text, from which its own key is derived; asking twice for the same is
+refused, so no noise can serve two measurements. The secret holds 256 bits of operating-system entropy
+unless the caller seeds the run, which the certificate then says.
 """
 
 from __future__ import annotations
@@ -42,11 +42,8 @@ class Stream:
 
 @dataclass(kw_only=True)
 class Noise:
-    """The randomness of one run, and how much of data and noise gets through.
-
-    `law=True` is for tests: `Private` then answers with its noise alone (the data times zero),
-    so a release must not depend on the rows in any byte.
-    """
+    """The randomness of one run. `law=True` is for tests: `Private` then answers with its noise alone
+    (the data times zero), so a release must not depend on the rows in any byte."""
 
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     seeded: bool = False
@@ -61,16 +58,17 @@ class Noise:
 
     def stream(self, purpose: str) -> Stream:
         """The stream of a purpose; a second one for the same purpose is refused."""
+        self._use(purpose)
+        return Stream(self.secret, purpose)
+
+    def _use(self, purpose: str) -> None:
         if purpose in self._used:
             raise RuntimeError(f"noise for '{purpose}' was drawn before and cannot be drawn again")
         self._used.add(purpose)
-        return Stream(self.secret, purpose)
 
     def part(self, name: str) -> Noise:
         """The randomness of a run within this one, independent of all other parts."""
-        if f"part {name}" in self._used:
-            raise RuntimeError(f"the noise of part '{name}' was given out before")
-        self._used.add(f"part {name}")
+        self._use(f"part {name}")
         secret = hashlib.blake2b(b"part " + name.encode(), key=self.secret, digest_size=32).digest()
         return Noise(secret=secret, seeded=self.seeded, law=self.law)
 

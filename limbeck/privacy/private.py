@@ -1,9 +1,8 @@
 """`Private`: the only holder of rows. Every answer is noised and was charged before it is given.
 
-A run is planned first: a list of questions, with noise calibrated for all of them together and
-booked in the ledger. `Private` answers each question at most once, step by step where it has steps,
-just as it was planned. It knows no kind of question: a question brings the mechanism that clips,
-sums and noises, and the charges that pay for it. Methods hold no rows and can only ask.
+A run is planned first: questions, their noise calibrated together, booked in the ledger. `Private`
+answers each as it was planned and no more often. It knows no kind of question: a question brings the
+mechanism that clips, sums and noises, and the charges that pay for it. Methods can only ask.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from ..accounting import Charge
 from ..data import Dataset
 from ..errors import DataError
 from ..progress import Progress
-from ..schema import Category, Numeric, Schema
-from .estimate import estimated_bounds, estimated_values
-from .maps import build_map, map_digest, public_digest
+from ..schema import Schema
+from .estimate import estimated
+from .map_spec import build_map, map_digest, public_digest
 from .noise import Noise
-from .question import HeldRows, Measurement, Planned, Question, Session, State, Unit
+from .question import HeldRows, Measurement, Planned, Question, State, Unit
 
+Step = Callable[[State], tuple[Measurement, ...]]
 NOTHING: State = {}
 """The state of a question that no earlier answer has shaped."""
 
@@ -38,7 +38,7 @@ class Answers(Protocol):
 
 
 class Private:
-    """Holds the rows of one run and answers the planned questions about them.
+    """Holds the rows of one run and answers the questions about them that were planned and paid for.
 
     Args:
         data: The rows.
@@ -84,20 +84,14 @@ class Private:
             row_map: What is asked about each row: a `MapSpec`; or a map, for this machine alone.
             state: Public values that earlier answers decided; the map is built with them.
         """
-        with self._session(self._admitted(name, stepwise=False), row_map, state) as step:
-            (answer,) = step(NOTHING)
+        (answer,) = self._stepper(name, row_map, state, stepwise=False)(NOTHING)
         return answer
 
     @contextmanager
-    def steps(
-        self, name: str, row_map: Any, state: State = NOTHING
-    ) -> Iterator[Callable[[State], tuple[Measurement, ...]]]:
-        """A function that answers one step of a planned question, with that step's public state.
-
-        It is to be called just as often as was planned.
-        """
-        with self._session(self._admitted(name, stepwise=True), row_map, state) as step:
-            yield step
+    def steps(self, name: str, row_map: Any, state: State = NOTHING) -> Iterator[Step]:
+        """A function that answers one step of a planned question, with that step's public state. It
+        is to be called just as often as was planned."""
+        yield self._stepper(name, row_map, state, stepwise=True)
 
     def noise_of(self, name: str) -> float:
         """Scale of the noise that the answer to a planned question will have: public."""
@@ -108,18 +102,10 @@ class Private:
         return self._planned[name].question.steps
 
     def estimate(self) -> Schema:
-        """Settle, with the planned part of the budget, every bound and value the schema asks for.
-
-        From here on rows are encoded with what was found; returns the settled schema.
-        """
+        """Settle, with the planned part of the budget, every bound and value the schema asks for: from
+        here on rows are encoded with what was found. Returns the settled schema."""
         if self.schema.estimated:
-            found: dict[str, tuple[Any, ...]] = {}
-            for column in self.schema.estimated:
-                if isinstance(column, Numeric):
-                    found[column.name] = estimated_bounds(self, column)
-                elif isinstance(column, Category):
-                    found[column.name] = estimated_values(self, column)
-            again = self._data.with_schema(self.schema.resolve(found))
+            again = self._data.with_schema(self.schema.resolve(estimated(self)))
             if again._content() != self._data._content():
                 raise DataError("The data changed while they were being read. Run again.")
             self._data, self.schema = again, again.schema
@@ -128,71 +114,47 @@ class Private:
     def executed(self) -> list[Charge]:
         """The charges that were carried out; a plan that was not carried out in full is an error."""
         for name, planned in self._planned.items():
-            if self._asked.get(name, 0) != planned.question.steps:
-                raise RuntimeError(
-                    f"'{name}': {planned.question.steps} planned, {self._asked.get(name, 0)} done"
-                )
+            wanted, done = planned.question.steps, self._asked.get(name, 0)
+            if done != wanted:
+                raise RuntimeError(f"'{name}': {wanted} planned, {done} done")
         return [charge for p in self._planned.values() for charge in p.charges]
 
     # ---- how a question is answered -------------------------------------------------------------
 
-    def _admitted(self, name: str, *, stepwise: bool) -> Planned:
+    def _stepper(self, name: str, spec: Any, state: State, *, stepwise: bool) -> Step:
         planned = self._planned.get(name)
         if planned is None:
             raise RuntimeError(f"'{name}' was not planned, so it cannot be measured")
-        if planned.question.stepwise != stepwise:
-            raise RuntimeError(f"'{name}' was planned as another kind of question")
-        return planned
-
-    @contextmanager
-    def _session(
-        self, planned: Planned, spec: Any, state: State
-    ) -> Iterator[Callable[[State], tuple[Measurement, ...]]]:
         question = planned.question
-        row_map = build_map(spec, self.schema, state)
+        if question.stepwise != stepwise:
+            raise RuntimeError(f"'{name}' was planned as another kind of question")
+        row_map, digest = build_map(spec, self.schema, state), map_digest(spec, state)
         mechanism = question.calibrated(planned.charges, self._unit, row_map)
         if not question.exact(row_map):
             self.float_sums += [charge.name for charge in planned.charges]
-        digest = map_digest(spec, state)
-        opened: list[Session] = []
-        skipped: list[tuple[int, State]] = []
-
-        def session() -> Session:
-            if not opened:
-                opened.append(mechanism.session(self._held(question), row_map))
-                for number, before in skipped:
-                    opened[0].skip(number, before)
-                skipped.clear()
-            return opened[0]
-
-        def measure(number: int, now: State) -> tuple[Measurement, ...]:
-            partial = session().partial(number, now)
-            if self._noise.law:  # a test of the software: the answer is noise alone
-                partial = mechanism.zero()
-            suffix = f"/{number}" if question.stepwise else ""
-            return mechanism.finish(partial, lambda c: self._noise.stream(c.name + suffix))
+        held = HeldRows(data=self._data, noise=self._noise, progress=self._progress_of(question))
+        session = mechanism.session(held, row_map)
 
         def step(now: State) -> tuple[Measurement, ...]:
-            number = self._count(question)
-            found = self._kept(planned, number, public_digest(digest, now))
+            number, asked = self._count(question), public_digest(digest, now)
+            found = self._kept(planned, number, asked)
             if found is None:
-                found = measure(number, now)
-                self._keep(planned, number, public_digest(digest, now), found)
-            elif opened:
-                opened[0].skip(number, now)
+                partial = session.partial(number, now)
+                if self._noise.law:  # a test of the software: the answer is noise alone
+                    partial = mechanism.zero()
+                suffix = f"/{number}" if stepwise else ""
+                found = mechanism.finish(partial, lambda c: self._noise.stream(c.name + suffix))
+                self._keep(planned, number, asked, found)
             else:
-                skipped.append((number, now))
-            self._progress(question.name, (number + 1) / question.steps)
+                session.skip(number, now)
+            self._progress(name, (number + 1) / question.steps)
             return found
 
-        yield step
+        return step
 
-    def _held(self, question: Question) -> HeldRows:
-        def progress(done: float) -> None:
-            before = self._asked[question.name] - 1
-            self._progress(question.name, (before + done) / question.steps)
-
-        return HeldRows(data=self._data, noise=self._noise, progress=progress)
+    def _progress_of(self, question: Question) -> Callable[[float], None]:
+        name = question.name
+        return lambda done: self._progress(name, (self._asked[name] - 1 + done) / question.steps)
 
     def _count(self, question: Question) -> int:
         """The number of the step that is about to be answered."""
@@ -204,35 +166,37 @@ class Private:
 
     def _kept(self, planned: Planned, number: int, digest: str) -> tuple[Measurement, ...] | None:
         """The answer that was already given in this job to this very question."""
-        if self._answers is None or not planned.question.kept:
-            return None
-        names = [_kept_name(planned.question, c, number) for c in planned.charges]
-        found = [self._answers.load(name, digest=digest) for name in names]
-        if any(values is None for values in found):
-            return None
-        pairs = zip(planned.charges, found, strict=True)
-        return tuple(Measurement.under(charge, values) for charge, values in pairs)
+        found = []
+        for charge in planned.charges:
+            if self._answers is None or not planned.question.kept:
+                return None
+            values = self._answers.load(_kept_name(planned, charge, number), digest=digest)
+            if values is None:
+                return None
+            found.append(Measurement.under(charge, values))
+        return tuple(found)
 
     def _keep(
         self, planned: Planned, number: int, digest: str, found: tuple[Measurement, ...]
     ) -> None:
-        if self._answers is None or not planned.question.kept:
-            return
-        for charge, answer in zip(planned.charges, found, strict=True):
-            name = _kept_name(planned.question, charge, number)
-            self._answers.save(name, answer.values, digest=digest)
+        if self._answers is not None and planned.question.kept:
+            for charge, answer in zip(planned.charges, found, strict=True):
+                name = _kept_name(planned, charge, number)
+                self._answers.save(name, answer.values, digest=digest)
 
 
 def _check_priced(planned: Planned, unit: Unit) -> None:
     """A question is answered at the price of its own charges, whatever their noise; no sampling,
-    mechanism or number of steps is credited to one that does not use it."""
+    mechanism or number of steps is credited to one that does not use it. And the noise is known."""
     found, wanted = (
         [replace(charge, noise_multiplier=0.0) for charge in charges]
         for charges in (planned.charges, planned.question.charges(unit))
     )
     if found != wanted:
         raise RuntimeError(f"'{planned.question.name}' was planned as another kind of question")
+    if not all(charge.noise_multiplier >= 0 for charge in planned.charges):  # NaN: never calibrated
+        raise RuntimeError(f"'{planned.question.name}' was planned without noise")
 
 
-def _kept_name(question: Question, charge: Charge, number: int) -> str:
-    return f"{charge.name}-{number}" if question.stepwise else charge.name
+def _kept_name(planned: Planned, charge: Charge, number: int) -> str:
+    return f"{charge.name}-{number}" if planned.question.stepwise else charge.name

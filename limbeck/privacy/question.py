@@ -8,7 +8,6 @@ noise and charge have one owner and cannot disagree. Each kind of question has a
 from __future__ import annotations
 
 import abc
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -19,9 +18,13 @@ from ..accounting import Budget, Charge
 from ..data import Dataset, Rows
 from ..schema import Schema
 from .noise import Noise, Stream
+from .partials import from_bytes, to_bytes
 
 State = Mapping[str, Any]
 """Public arrays by name: what earlier answers decided about a later question."""
+Charges = Sequence[Charge]
+Streams = Callable[[Charge], Stream]
+"""Where the noise of each charge comes from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +44,6 @@ class Unit:
 
     def charge(self, charge: Charge) -> Charge:
         """A charge stated for one record more or less, priced for these neighbours."""
-        if self.factor == 1:
-            return charge
         return replace(
             charge,
             sensitivity=self.factor * charge.sensitivity,
@@ -97,20 +98,18 @@ class HeldRows:
 
 class Mechanism(abc.ABC):
     """Answers one question at a known noise: clips, rounds and adds up rows, then adds noise once.
-
     Partial sums are whole numbers, so they merge to the same total in any order, and one record
-    changes the total by at most the charge's sensitivity.
-    """
+    changes the total by at most the charge's sensitivity."""
 
     charges: tuple[Charge, ...]
+    to_bytes, from_bytes = staticmethod(to_bytes), staticmethod(from_bytes)
 
     @abc.abstractmethod
     def zero(self) -> Any:
         """The partial sum of no rows."""
 
     def rows_at_once(self, schema: Schema, row_map: Any) -> int:
-        """Rows of a batch: one shape for all numbers of rows, so that a row's part (its last bit,
-        too) does not depend on how many others there are."""
+        """Rows of a batch: of one shape, whatever the number of rows (see `maps.chunk_rows`)."""
         return 1 << 16
 
     def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> Any:
@@ -122,11 +121,11 @@ class Mechanism(abc.ABC):
         """A partial sum with a batch added, of which the map has `made` something."""
 
     def session(self, held: HeldRows, row_map: Any) -> Session:
-        """Whatever is made once for all steps of the question, with the map of its rows."""
+        """The mechanism at work on the rows; what is made once for all steps waits for the first."""
         return OnePass(self, held, row_map)
 
     @abc.abstractmethod
-    def finish(self, partial: Any, stream: Callable[[Charge], Stream]) -> tuple[Measurement, ...]:
+    def finish(self, partial: Any, stream: Streams) -> tuple[Measurement, ...]:
         """Add noise, once: a measurement for each charge."""
 
     @staticmethod
@@ -135,18 +134,6 @@ class Mechanism(abc.ABC):
         if left.shape != right.shape:
             raise RuntimeError("partial sums of different shapes do not merge")
         return left + right
-
-    @staticmethod
-    def to_bytes(partial: np.ndarray) -> bytes:
-        """A partial sum as a file of arrays, for another process."""
-        file = io.BytesIO()
-        np.savez(file, partial=partial)
-        return file.getvalue()
-
-    @staticmethod
-    def from_bytes(content: bytes) -> np.ndarray:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            return np.asarray(file["partial"])
 
 
 class Session(abc.ABC):
@@ -161,17 +148,18 @@ class Session(abc.ABC):
         return None
 
 
+@dataclass(frozen=True)
 class OnePass(Session):
     """One look at all rows, a batch at a time: how a question is answered that is asked once."""
 
-    def __init__(self, mechanism: Mechanism, held: HeldRows, row_map: Any) -> None:
-        self._mechanism, self._held, self._map = mechanism, held, row_map
+    mechanism: Mechanism
+    held: HeldRows
+    row_map: Any
 
     def partial(self, step: int, state: State) -> Any:
-        mechanism, schema = self._mechanism, self._held.schema
-        total = mechanism.zero()
-        for batch in self._held.batches(mechanism.rows_at_once(schema, self._map)):
-            made = mechanism.evaluate(self._map, batch, schema)
+        mechanism, schema, total = self.mechanism, self.held.schema, self.mechanism.zero()
+        for batch in self.held.batches(mechanism.rows_at_once(schema, self.row_map)):
+            made = mechanism.evaluate(self.row_map, batch, schema)
             total = mechanism.accumulate(total, batch, made)
         return total
 
@@ -180,7 +168,8 @@ class OnePass(Session):
 class Question(abc.ABC):
     """What will be asked of the rows, from public knowledge alone.
 
-    Shapes are the largest that a map chosen after earlier answers may have.
+    Shapes are the largest that a map chosen after earlier answers may have. A row without a declared
+    label enters no question.
     """
 
     engines: ClassVar[tuple[str, ...]] = ("local",)
@@ -202,9 +191,9 @@ class Question(abc.ABC):
         """What is measured, stated for one record more or less."""
 
     @abc.abstractmethod
-    def calibrated(self, charges: Sequence[Charge], unit: Unit, row_map: Any = None) -> Mechanism:
-        """The mechanism at the noise of the charges, for a map that fits the planned shape; without
-        one for the largest shape. Refuses noise whose grid is too coarse for a contribution."""
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> Mechanism:
+        """The mechanism at the noise of the charges, for a map that fits the planned shape, or for that
+        shape. Refuses noise whose grid is too coarse for a contribution, or so fine that sums overflow."""
 
     def charges(self, unit: Unit) -> tuple[Charge, ...]:
         """What pays for the question, under the neighbours at hand."""
@@ -216,17 +205,8 @@ class Question(abc.ABC):
 
     @property
     def split(self) -> tuple[float, ...]:
-        """How the charges divide the question's share of the budget."""
-        count = len(self.measured())
-        return (1 / count,) * count
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A question of a method, and its share of the budget."""
-
-    question: Question
-    share: float
+        """How the charges divide the question's share of the budget: evenly."""
+        return (1 / len(self.measured()),) * len(self.measured())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from .certificate import check_before_publishing as check_before_publishing
     from .certificate import make_certificate as make_certificate
     from .certificate import redistilled as redistilled
+    from .folder import check_target as check_target
+    from .images import Images as Images
     from .questions import check_questions as check_questions
-    from .release import Images as Images
     from .release import Release as Release
-    from .release import check_target as check_target
     from .release import draw as draw
     from .second_opinion import attack_delta as attack_delta
     from .second_opinion import exact_epsilon as exact_epsilon
@@ -28,7 +28,9 @@ else:
             "card": "citations",
             "certificate": "certificate_digest check_before_publishing make_certificate redistilled",
             "questions": "check_questions",
-            "release": "Images Release check_target draw",
+            "folder": "check_target",
+            "images": "Images",
+            "release": "Release draw",
             "second_opinion": "attack_delta exact_epsilon",
             "verdict": "Verdict verify",
             "arithmetic": "accounting recompute",

@@ -10,9 +10,9 @@ from .columns import Raw as Raw
 from .columns import Scalar as Scalar
 from .columns import Values as Values
 from .columns import canonical as canonical
-from .schema import UNFILLED as UNFILLED
-from .schema import Lifetime as Lifetime
+from .lifetime import Lifetime as Lifetime
 from .schema import Schema as Schema
 from .schema import check_encoding as check_encoding
 from .schema import dataset_name as dataset_name
-from .schema import toml_value as toml_value
+from .toml import UNFILLED as UNFILLED
+from .toml import toml_value as toml_value

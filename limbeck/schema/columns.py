@@ -1,6 +1,6 @@
 """The kinds of column a schema can declare: public bounds, and the road from raw values and back.
 
-A raw column arrives from `_io` in one of two plain forms: `Numbers` (float64, NaN where there is
+A raw column arrives from `limbeck.data` in one of two plain forms: `Numbers` (float64, NaN where there is
 no number; dates as days since 1970) or `Values` (codes into a list of distinct texts, -1 for
 null). `encode` turns it into one float32 cell per row. The cell is compact; `expand` gives the
 slots that methods see (one-hot blocks, numbers in [0, 1], a slot for "missing"), `collapse`

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import LimbeckError, choice, fraction, not_negative, positive
 from ...features import Fourier, RandomConvNets, default_length_scales
 from ...nets import Generator, build_generator
-from ...privacy import Asked, Faculty, FeatureMap, Histogram, Private
+from ...privacy import Asked, Faculty, FeatureMap, LaplaceHistogram, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress, check_values_declared
 from ..mean_embedding.embedding import COUNTS, class_weights, trained_source
@@ -163,7 +163,7 @@ class GPATE(AbstractMethod):
         votes = Asked(question=self.aggregator(schema).ballot, share=1.0)
         if not self.count_epsilon:
             return [votes]
-        counts = Histogram.of_classes(COUNTS, schema, epsilon=self.count_epsilon)
+        counts = LaplaceHistogram.of_classes(COUNTS, schema, epsilon=self.count_epsilon)
         return [Asked(question=counts, share=0.0), votes]
 
     def aggregator(self, schema: Schema) -> GradientAggregator:

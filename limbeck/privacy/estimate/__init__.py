@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...accounting import Budget
 from ...schema import Category, Numeric, Schema
-from ..question import Asked
+from ..asked import Asked
 from .quantiles import Edges as Edges
 from .quantiles import Quantiles as Quantiles
 from .values import OTHER as OTHER
@@ -32,6 +32,17 @@ def estimates(names: tuple[str, ...], schema: Schema, budget: Budget) -> list[As
             question = FrequentValues.of_column(column, delta / len(names))
             asked.append(Asked(question=question, share=share))
     return asked
+
+
+def estimated(private: Private) -> dict[str, tuple[Any, ...]]:
+    """What was found for every column that the schema leaves open: bounds, or values."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for column in private.schema.estimated:
+        if isinstance(column, Numeric):
+            found[column.name] = estimated_bounds(private, column)
+        elif isinstance(column, Category):
+            found[column.name] = estimated_values(private, column)
+    return found
 
 
 def estimated_bounds(private: Private, column: Numeric) -> tuple[float, float]:

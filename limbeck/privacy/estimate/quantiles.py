@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...accounting import Charge
 from ...data import Rows
 from ...schema import Numeric, Schema
-from ..question import Measurement, Unit
+from ..question import Charges, Measurement, Unit
 from ..questions.histogram import CountedRows, Histogram
 
 QUANTILE = 0.005
@@ -37,11 +35,8 @@ class ColumnHistogram(Histogram):
     column: int
     """Place of the column among the inputs."""
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> CountedCells:
-        counted = super().calibrated(charges, unit, row_map)
-        return CountedCells(counted.charges, counted.bins, self.column)
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> CountedCells:
+        return CountedCells(*self.fitting(charges, unit, row_map), self.column)
 
 
 class Edges(NamedTuple):

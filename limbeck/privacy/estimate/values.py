@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +13,17 @@ from ...accounting import Charge
 from ...data import Rows
 from ...schema import Category, Values, canonical
 from ..grid import GridSum
-from ..noise import Stream
-from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
+from ..question import (
+    Charges,
+    HeldRows,
+    Measurement,
+    Mechanism,
+    Question,
+    Session,
+    State,
+    Streams,
+    Unit,
+)
 
 OTHER = "(other)"
 """Catch-all value of a category whose frequent values were estimated."""
@@ -58,9 +66,7 @@ class FrequentValues(Question):
         delta = self.threshold_delta
         return (Charge(name=self.name, sensitivity=1.0, coordinates=2, threshold_delta=delta),)
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> CountedValues:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> CountedValues:
         (charge,) = charges
         if charge.sensitivity != unit.factor:
             raise RuntimeError(f"'{self.name}' counts rows: its sensitivity is {unit.factor}")
@@ -80,6 +86,13 @@ class CountedValues(Mechanism):
     chance: float
     """With which a lone value may pass."""
 
+    def __post_init__(self) -> None:
+        self.grid.limit  # noqa: B018  refuses a grid that cannot hold a count
+
+    @property
+    def grid(self) -> GridSum:
+        return GridSum(bound=1.0, noise=self.charges[0].noise, groups=1, size=1)
+
     def zero(self) -> Counter[str]:
         return Counter()
 
@@ -94,11 +107,9 @@ class CountedValues(Mechanism):
     def session(self, held: HeldRows, row_map: Any) -> Session:
         return _RawValues(self, held)
 
-    def finish(
-        self, partial: Counter[str], stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: Counter[str], stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
-        grid = GridSum(bound=1.0, noise=charge.noise, groups=1, size=1)
+        grid = self.grid
         names = sorted(partial)
         true = np.asarray([partial[name] for name in names], np.int64)[:, None] * grid.unit
         noisy = grid.finalise(true, stream(charge))[:, 0]

@@ -44,10 +44,9 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from ...accounting import SIGMA
 from ...errors import LimbeckError
 from ..discrete import discrete_gaussian
-from ..grid import clip_rows
+from ..grid import clip_rows, grid_step
 from ..noise import Stream
 from .row_gradients import RowBlocks, RowGradients
 
@@ -58,7 +57,8 @@ PROVEN = 0.5
 PIECES = 2
 """Pieces of a batch that are added up in float64; rows beyond go one by one."""
 EXACT_STEPS = 2**40
-"""Grid of sums without noise (epsilon = infinity), in steps per sensitivity."""
+"""Grid of sums without noise (epsilon = infinity), in steps per sensitivity: 2^23 rows of a batch sum
+exactly. More would not, which without noise protects no one anyway."""
 
 Load = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Places of at most `shape` rows to their slots and labels, padded to that shape with labels -1."""
@@ -83,7 +83,9 @@ class GradientSum:
     @property
     def grid(self) -> float:
         """Width of a grid step."""
-        return self.noise / SIGMA if self.noise > 0 else self.sensitivity / EXACT_STEPS
+        if self.noise > 0:
+            return grid_step(self.sensitivity, self.noise)
+        return self.sensitivity / EXACT_STEPS
 
     @property
     def limit(self) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +12,17 @@ from ...accounting import Charge
 from ...data import Rows
 from ...errors import LimbeckError
 from ..maps import padded
-from ..noise import Stream
-from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
+from ..question import (
+    Charges,
+    HeldRows,
+    Measurement,
+    Mechanism,
+    Question,
+    Session,
+    State,
+    Streams,
+    Unit,
+)
 from .gradient_sum import GradientSum
 from .sampling import PoissonBatches, Records
 
@@ -66,9 +75,7 @@ class Gradients(Question):
     def exact(self, row_map: Any) -> bool:
         return not hasattr(row_map, "prepare")
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> SummedBatches:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> SummedBatches:
         if unit.factor != 1:
             raise LimbeckError("Poisson sampling is accounted under add/remove only.")
         (charge,) = charges
@@ -103,9 +110,7 @@ class SummedBatches(Mechanism):
     def session(self, held: HeldRows, row_map: Any) -> Session:
         return _Batches(self, held, row_map)
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
         return (Measurement.under(charge, self.grid.finalise(partial, stream(charge))),)
 
@@ -116,7 +121,10 @@ class _Batches(Session):
     def __init__(self, mechanism: SummedBatches, held: HeldRows, source: Any) -> None:
         self._mechanism, self._held, self._source = mechanism, held, source
         self._name = mechanism.charges[0].name
-        self._records = Records(held.rows, held.stream(f"{self._name}/records"))
+
+    @cached_property
+    def _records(self) -> Records:
+        return Records(self._held.rows, self._held.stream(f"{self._name}/records"))
 
     def partial(self, step: int, state: State) -> np.ndarray:
         parameters, grid = state["parameters"], self._mechanism.grid

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...accounting import Charge
 from ...data import Rows
 from ...errors import LimbeckError
-from ..noise import Stream
-from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
+from ..question import (
+    Charges,
+    HeldRows,
+    Measurement,
+    Mechanism,
+    Question,
+    Session,
+    State,
+    Streams,
+    Unit,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +36,7 @@ class BareRows(Question):
     def measured(self) -> tuple[Charge, ...]:
         return (Charge(name=self.name, sensitivity=1.0, coordinates=1),)
 
-    def calibrated(self, charges: Sequence[Charge], unit: Unit, row_map: Any = None) -> _Handed:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> _Handed:
         (charge,) = charges
         if charge.noise_multiplier != 0:
             raise LimbeckError(
@@ -50,7 +58,7 @@ class _Handed(Mechanism):
     def session(self, held: HeldRows, row_map: Any) -> Session:
         return _AsTheyAre(held)
 
-    def finish(self, partial: Rows, stream: Callable[[Charge], Stream]) -> tuple[Measurement, ...]:
+    def finish(self, partial: Rows, stream: Streams) -> tuple[Measurement, ...]:
         return (Measurement(partial, 0.0, "none"),)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import jax
@@ -13,8 +13,17 @@ from ...accounting import Charge
 from ...data import Rows, Store
 from ...schema import Schema
 from ..maps import chunk_rows, evaluated, padded
-from ..noise import Stream
-from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
+from ..question import (
+    Charges,
+    HeldRows,
+    Measurement,
+    Mechanism,
+    Question,
+    Session,
+    State,
+    Streams,
+    Unit,
+)
 from .outer import UNIT, ProductGrid, SummedProducts
 
 
@@ -60,9 +69,7 @@ class Head(Question):
             ),
         )
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> SummedGradients:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> SummedGradients:
         if row_map is not None and row_map.size != self.size:
             raise RuntimeError(f"'{self.name}' was planned for {self.size} features")
         (charge,) = charges
@@ -100,41 +107,44 @@ class SummedGradients(Mechanism):
     def session(self, held: HeldRows, row_map: Any) -> Session:
         return _HeadSession(self, held, row_map)
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (found,) = self.products.finish(partial, stream)
         shape = self.products.blocks[0]
         return (found._replace(values=found.values.reshape(shape)),)
 
 
 class _HeadSession(Session):
-    """Keeps all rows' features, rounded, from the first step on."""
+    """Keeps all rows' features, rounded, from the first step on that is not known from before."""
 
     def __init__(self, mechanism: SummedGradients, held: HeldRows, features: Any) -> None:
-        self._mechanism, self._held = mechanism, held
+        self._mechanism, self._held, self._features = mechanism, held, features
         self._size = mechanism.rows_at_once(held.schema, features)
-        store, norms, width = Store(), [], mechanism.products.grid.left
-        for batch in held.batches(self._size):
-            phi = evaluated(features, self._size, held.schema.expand(batch.cells))
-            rounded, lengths = mechanism.products.grid.round_left(phi)
+
+    @cached_property
+    def _rounded(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rounded features of all rows, and the norms they had."""
+        grid, schema = self._mechanism.products.grid, self._held.schema
+        store, norms = Store(), [np.zeros(0)]
+        for batch in self._held.batches(self._size):
+            phi = evaluated(self._features, self._size, schema.expand(batch.cells))
+            rounded, lengths = grid.round_left(phi)
             store.add(rounded)
             norms.append(lengths)
-        self._rounded = store.close(width)
-        self._norms = np.concatenate(norms) if norms else np.zeros(0)
+        return store.close(grid.left), np.concatenate(norms)
 
     def partial(self, step: int, state: State) -> np.ndarray:
         weights = state["weights"]
         if np.shape(weights) != self._mechanism.products.blocks[0]:
             raise RuntimeError(f"weights of shape {np.shape(weights)}, not as planned")
         total, size = self._mechanism.zero(), self._size
+        rounded, norms = self._rounded
         for start, batch in enumerate(self._held.rows.chunks(size)):
             at = slice(start * size, (start + 1) * size)
-            scale = (self._norms[at] / UNIT).astype(np.float32)
-            arrays = (self._rounded[at], scale, batch.labels)
+            scale = (norms[at] / UNIT).astype(np.float32)
+            arrays = (rounded[at], scale, batch.labels)
             found = _residuals(weights, *(padded(array, size) for array in arrays))
             residuals = np.asarray(found)[: len(scale)]
-            made = self._rounded[at], self._norms[at], residuals
+            made = rounded[at], norms[at], residuals
             total = self._mechanism.accumulate(total, batch, made)
         return total
 

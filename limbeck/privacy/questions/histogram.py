@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,13 +11,8 @@ from ...accounting import Charge
 from ...data import Rows
 from ...schema import Schema
 from ..grid import GridSum
-from ..laplace import discrete_laplace
 from ..maps import chunk_rows, evaluated
-from ..noise import Stream
-from ..question import Measurement, Mechanism, Question, Unit
-
-LAPLACE_STEPS = 10**6
-"""Parts of one to which Laplace's scale is rounded up: the noise is never less than was charged."""
+from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,45 +22,36 @@ class Histogram(Question):
     Rows without a declared label count in none.
 
     Privacy:
-        A row counts in at most one bin, so it changes one count by one. Discrete Gaussian noise, or
-        with `epsilon` discrete Laplace noise of that pure price, whatever the budget.
+        A row counts in at most one bin, so it changes one count by one. Discrete Gaussian noise.
 
     Args:
         bins: Number of bins, at most.
-        epsilon: Price of Laplace noise; None: Gaussian noise, by the question's share.
     """
 
     engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
 
     bins: int
-    epsilon: float | None = None
 
     @classmethod
-    def of_classes(cls, name: str, schema: Schema, epsilon: float | None = None) -> Histogram:
+    def of_classes(cls, name: str, schema: Schema, **more: Any) -> Self:
         """How many rows each class has."""
-        return cls(name=name, bins=len(schema.classes), epsilon=epsilon)
+        return cls(name=name, bins=len(schema.classes), **more)
 
     def measured(self) -> tuple[Charge, ...]:
-        if self.epsilon is None:
-            return (Charge(name=self.name, sensitivity=1.0, coordinates=self.bins),)
-        return (
-            Charge(
-                name=self.name,
-                mechanism="discrete laplace",
-                sensitivity=1.0,
-                noise_multiplier=1 / self.epsilon,
-                coordinates=self.bins,
-            ),
-        )
+        return (Charge(name=self.name, sensitivity=1.0, coordinates=self.bins),)
 
-    def calibrated(self, charges: Sequence[Charge], unit: Unit, row_map: Any = None) -> CountedRows:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> CountedRows:
+        return CountedRows(*self.fitting(charges, unit, row_map))
+
+    def fitting(self, charges: Charges, unit: Unit, row_map: Any) -> tuple[Any, int]:
+        """The charges, if they price counts; the bins, if they are not more than planned."""
         bins = self.bins if row_map is None else row_map.bins
         if bins > self.bins:
             raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
         (charge,) = charges
         if charge.sensitivity != unit.factor:
             raise RuntimeError(f"'{self.name}' counts rows: its sensitivity is {unit.factor}")
-        return CountedRows((charge,), bins)
+        return (charge,), bins
 
 
 @dataclass(frozen=True)
@@ -77,6 +60,13 @@ class CountedRows(Mechanism):
 
     charges: tuple[Charge, ...]
     bins: int
+
+    def __post_init__(self) -> None:
+        self.grid.limit  # noqa: B018  refuses a grid that cannot hold a count
+
+    @property
+    def grid(self) -> GridSum:
+        return GridSum(bound=1.0, noise=self.charges[0].noise, groups=self.bins, size=1)
 
     def zero(self) -> np.ndarray:
         return np.zeros(self.bins, np.int64)
@@ -98,16 +88,9 @@ class CountedRows(Mechanism):
         counted = made[(made >= 0) & (made < self.bins)]
         return partial + np.bincount(counted, minlength=self.bins)
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
         if charge.noise == 0:
             return (Measurement.under(charge, partial.astype(np.float64)),)
-        if charge.mechanism == "discrete laplace":
-            scale = Fraction(math.ceil(charge.noise * LAPLACE_STEPS), LAPLACE_STEPS)
-            noisy = partial + discrete_laplace(stream(charge), scale, self.bins)
-            return (Measurement.under(charge, noisy.astype(np.float64)),)
-        grid = GridSum(bound=1.0, noise=charge.noise, groups=self.bins, size=1)
-        noisy = grid.finalise(partial[:, None] * grid.unit, stream(charge))[:, 0]
+        noisy = self.grid.finalise(partial[:, None] * self.grid.unit, stream(charge))[:, 0]
         return (Measurement.under(charge, noisy),)

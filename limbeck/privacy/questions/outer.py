@@ -1,96 +1,50 @@
 """`OuterSum`: contributions that are outer products, given by their factors and added up.
 
 A contribution left (x) right has norm |left| |right|, so it is clipped without being made. Both
-factors are rounded to 16 bits, left after scaling to norm 1, right after clipping; then products
-and their sums are whole numbers that float64 and int64 hold exactly, in any order. One row changes
-the total by at most the bound; rounding the total to the noise's grid once adds half a step per
-coordinate to each of two neighbours, which the clip leaves room for.
+factors are rounded to 16 bits, left after scaling to norm 1, right after clipping. So products are
+whole numbers of at most 2^32: 2^18 of them (`MOST_ROWS`) sum exactly in float64 and 2^30 in int64, in
+any order, and one row changes the total by at most the bound. Rounding the total to the noise's
+grid, once, adds half a step per coordinate to each of two neighbours, which the clip leaves room for.
 
-Several products side by side are bounded together: a contribution's squared norm is the sum of its
-blocks', so the left factors are scaled to norm 1 one by one, and the right ones clipped all
-together. That is one outer product of the tallest left factor and all right ones, as far as norms
-go, and so the room that roundings need is that of this one.
+Several products side by side are bounded together: left factors are scaled to norm 1 one by one, and
+right ones clipped all together. As far as norms go, that is one outer product of the tallest left
+factor and all right ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 
-from ...accounting import SIGMA, Charge
+from ...accounting import Charge
 from ...data import Rows
 from ...errors import LimbeckError
 from ...schema import Schema
 from ..discrete import discrete_gaussian
-from ..grid import EXACT_STEPS, MARGIN
+from ..grid import MARGIN, clip_rows, grid_step
 from ..maps import chunk_rows, evaluated_in_pieces
 from ..noise import Stream
-from ..question import Measurement, Mechanism, Question, Unit
+from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
 
 UNIT = 1 << 16
-"""Steps of a rounded factor: products below 2^33, so 2^20 of them sum exactly in float64."""
+"""Steps of a rounded factor."""
 MOST_ROWS = 1 << 18
 """Rows that are added up at once."""
-
-
-class BlockFactors(Protocol):
-    """Features that are outer products side by side, given by their factors."""
-
-    @property
-    def blocks(self) -> tuple[tuple[int, int], ...]:
-        """Sizes of the left and the right factor of each block."""
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any) -> tuple[tuple[Any, Any], ...]:
-        """Slots (rows, slots) to factors (rows, left) and (rows, right) of each block."""
-
-
-class LabelledFactors(Protocol):
-    """As `BlockFactors`, of rows and their labels."""
-
-    @property
-    def blocks(self) -> tuple[tuple[int, int], ...]: ...
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any, labels: Any) -> tuple[tuple[Any, Any], ...]:
-        """Slots and label codes to factors (rows, left) and (rows, right) of each block."""
-
-
-class OneBlock(eqx.Module):
-    """Features that are one outer product, given by a function of rows to its two factors."""
-
-    factors: Any
-
-    @property
-    def blocks(self) -> tuple[tuple[int, int], ...]:
-        return ((self.factors.left, self.factors.right),)
-
-    @property
-    def norm_bound(self) -> float:
-        return float(self.factors.norm_bound)
-
-    def __call__(self, rows: Any) -> tuple[tuple[Any, Any], ...]:
-        return (self.factors(rows),)
+SCALED_EXACTLY = 2.0**44
+"""Grid steps up to which float64, two roundings of 2^-53 each, errs by less than 0.005 of one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OuterSum(Question):
-    """Noisy sums of outer products per class, (classes, size), or in one sum, (1, size).
-
-    Rows without a declared label enter none.
+    """Noisy sums of outer products per class, (classes, size), or in one sum, (1, size). Rows without
+    a declared label enter none.
 
     Privacy:
-        As `Sum`; the norm that is clipped is that of all blocks together, which is found without
-        making a product.
+        As `Sum`; the norm that is clipped is that of all blocks together.
 
     Args:
         bound: Norm to which a row's contribution is clipped.
@@ -110,22 +64,14 @@ class OuterSum(Question):
         coordinates = self.groups * sum(left * right for left, right in self.blocks)
         return (Charge(name=self.name, sensitivity=self.bound, coordinates=coordinates),)
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> SummedProducts:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> SummedProducts:
         blocks = self.blocks if row_map is None else tuple(row_map.blocks)
-        fits = len(blocks) == len(self.blocks) and all(
-            a <= c and b <= d for (a, b), (c, d) in zip(blocks, self.blocks, strict=True)
-        )
-        if not fits:
+        pairs = zip(blocks, self.blocks, strict=len(blocks) == len(self.blocks))
+        if len(blocks) != len(self.blocks) or any(a > c or b > d for (a, b), (c, d) in pairs):
             raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
         (charge,) = charges
-        grid = ProductGrid(
-            bound=charge.sensitivity / unit.factor,
-            noise=charge.noise,
-            left=max(left for left, _ in blocks),
-            right=sum(right for _, right in blocks),
-        )
+        sizes = {"left": max(a for a, _ in blocks), "right": sum(b for _, b in blocks)}
+        grid = ProductGrid(bound=charge.sensitivity / unit.factor, noise=charge.noise, **sizes)
         return SummedProducts((charge,), grid, blocks, self.groups, self.labelled)
 
 
@@ -148,7 +94,7 @@ class ProductGrid:
     @property
     def step(self) -> float:
         """Width of a grid step of the total."""
-        return self.noise / SIGMA if self.noise > 0 else self.bound / EXACT_STEPS
+        return grid_step(self.bound, self.noise)
 
     @property
     def limit(self) -> float:
@@ -169,33 +115,35 @@ class ProductGrid:
         with np.errstate(over="ignore", invalid="ignore"):
             norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * (1 + MARGIN)
         usable = np.isfinite(norms) & (norms > 0)
-        wide[~usable] = 0.0
-        norms = np.where(usable, norms, 0.0)
-        scale = np.divide(UNIT, norms, out=np.zeros_like(norms), where=usable)
-        wide *= scale[:, None]
+        wide[~usable], norms[~usable] = 0.0, 0.0
+        wide *= np.divide(UNIT, norms, out=np.zeros_like(norms), where=usable)[:, None]
         return np.rint(wide, out=wide).astype(np.float32), norms
 
     def round_right(self, rows: np.ndarray, left_norms: np.ndarray) -> np.ndarray:
         """Right factors times the left one's norm, clipped, in whole steps (float64)."""
-        wide = rows.astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            wide *= (left_norms * (UNIT / self.bound))[:, None]
-            norms = np.sqrt(np.einsum("ij,ij->i", wide, wide)) * (1 + MARGIN)
-        finite = np.isfinite(norms)
-        wide[~finite] = 0.0
-        norms = np.where(finite, norms, 0.0)
-        wide *= np.minimum(1.0, self.limit / np.maximum(norms, self.limit))[:, None]
-        return np.rint(wide, out=wide)
+            wide = rows.astype(np.float64) * (left_norms * (UNIT / self.bound))[:, None]
+        return np.rint(clip_rows(wide, self.limit, 1.0))
 
     def noisy(self, total: np.ndarray, stream: Stream) -> np.ndarray:
         """Whole products (groups, size) as grid steps, with noise, in real units."""
         out = np.empty(total.shape)
         for group, made in zip(total, out, strict=True):
-            np.rint(group * (self.bound / UNIT**2 / self.step), out=made)
+            steps = self.in_steps(group)
             if self.noise > 0:
-                made += discrete_gaussian(stream, len(group))  # whole numbers below 2^53: exact
-            made *= self.step
+                steps += discrete_gaussian(stream, len(group))
+            np.multiply(steps, self.step, out=made)
         return out
+
+    def in_steps(self, products: np.ndarray) -> np.ndarray:
+        """Whole products in whole grid steps, each rounded by at most 0.505 of one."""
+        ratio = self.bound / UNIT**2 / self.step
+        scaled = products * ratio
+        whole = np.rint(scaled).astype(np.int64)
+        over, under = ratio.as_integer_ratio()
+        for at in np.flatnonzero(np.abs(scaled) > SCALED_EXACTLY):  # in unlimited integers
+            whole[at] = (2 * int(products[at]) * over + under) // (2 * under)
+        return whole
 
 
 @dataclass(frozen=True)
@@ -215,31 +163,26 @@ class SummedProducts(Mechanism):
         return np.zeros((self.groups, sum(a * b for a, b in self.blocks)), np.int64)
 
     def rows_at_once(self, schema: Schema, row_map: Any) -> int:
-        # More rows are added up at once than a map may work on.
-        size = self._chunk(schema)
-        return size // self._piece(schema, row_map) * self._piece(schema, row_map)
+        size, piece = self._sizes(schema, row_map)
+        return size // piece * piece
 
-    def _chunk(self, schema: Schema) -> int:
-        return chunk_rows(sum(a + b for a, b in self.blocks), schema.slots)
-
-    def _piece(self, schema: Schema, row_map: Any) -> int:
-        size = self._chunk(schema)
-        return min(getattr(row_map, "chunk", size), size)
+    def _sizes(self, schema: Schema, row_map: Any) -> tuple[int, int]:
+        """How many rows are added up at once, and how many the map works on."""
+        size = chunk_rows(sum(a + b for a, b in self.blocks), schema.slots)
+        return size, min(getattr(row_map, "chunk", size), size)
 
     def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> Any:
         """Factors of each block."""
         slots = schema.expand(batch.cells)
         seen = (slots, batch.labels) if self.labelled else (slots,)
-        return evaluated_in_pieces(row_map, self._piece(schema, row_map), *seen)
+        return evaluated_in_pieces(row_map, self._sizes(schema, row_map)[1], *seen)
 
     def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
         """The partial sum with a batch added, in place: it may be large."""
         self.add(partial, *self.round(made), batch.labels)
         return partial
 
-    def round(
-        self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def round(self, pairs: Sequence[Any]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Left factors of norm 1 and right ones clipped together, in whole steps."""
         found = tuple((left.shape[1], right.shape[1]) for left, right in pairs)
         if found != self.blocks:
@@ -254,13 +197,7 @@ class SummedProducts(Mechanism):
         clipped = self.grid.round_right(np.concatenate(rights, axis=1), ones)
         return lefts, np.split(clipped, np.cumsum([b for _, b in self.blocks])[:-1], axis=1)
 
-    def add(
-        self,
-        total: np.ndarray,
-        lefts: Sequence[np.ndarray],
-        rights: Sequence[np.ndarray],
-        groups: np.ndarray,
-    ) -> None:
+    def add(self, total: np.ndarray, lefts: Any, rights: Any, groups: np.ndarray) -> None:
         """Add some rounded rows to a total, in place: totals may be large."""
         if len(groups) > MOST_ROWS:
             raise RuntimeError(f"more than {MOST_ROWS} rows at once would not sum exactly")
@@ -274,8 +211,6 @@ class SummedProducts(Mechanism):
                 total[group, start : start + part.size] += part.astype(np.int64).ravel()
                 start += part.size
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
         return (Measurement.under(charge, self.grid.noisy(partial, stream(charge))),)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,45 +12,16 @@ from ...data import Rows
 from ...schema import Schema
 from ..grid import GridSum
 from ..maps import chunk_rows, evaluated
-from ..noise import Stream
-from ..question import Measurement, Mechanism, Question, Unit
+from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
+from ..row_maps import FeatureMap, GroupedFeatures
 
 MOST_CHUNK = 4096
 """Rows that a map may ask to be worked on at once."""
 
 
-class FeatureMap(Protocol):
-    """A function of one row: phi(x) with a bound on its norm, evaluated many rows at a time."""
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any) -> Any:
-        """Slots (rows, slots) in [0, 1] to features (rows, size)."""
-
-
-class GroupedFeatures(Protocol):
-    """Features that also say to which group's sum a row belongs; they may look at its label."""
-
-    @property
-    def groups(self) -> int: ...
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def norm_bound(self) -> float: ...
-
-    def __call__(self, rows: Any, labels: Any) -> tuple[Any, Any]:
-        """Slots and label codes to features (rows, size) and groups (rows,)."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Sum(Question):
-    """Noisy sums of features, (groups, size). Rows without a declared label enter none.
+    """Noisy sums of features, (groups, size).
 
     Privacy:
         A row's features are clipped to norm `bound` and enter one group's sum, so a row more or
@@ -61,8 +31,8 @@ class Sum(Question):
         bound: Norm to which a row's features are clipped.
         size: Features of a row, at most.
         groups: Sums, at most.
-        by: Which sum a row enters: that of its class ("label"), the only one ("all"), or the one
-            that the map names ("map"); such a map sees the row's label.
+        by: Which sum a row enters: its class's ("label"), the only one ("all"), or the one that the
+            map names ("map"); such a map sees the row's label. Without a declared label: none.
     """
 
     engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
@@ -75,9 +45,8 @@ class Sum(Question):
     @classmethod
     def of_features(cls, name: str, features: FeatureMap, schema: Schema, by: str = "label") -> Sum:
         """The sum of given features, per class or of all rows."""
-        groups = len(schema.classes) if by == "label" else 1
-        bound = float(features.norm_bound)
-        return cls(name=name, bound=bound, size=features.size, groups=groups, by=by)
+        shape = {"size": features.size, "groups": len(schema.classes) if by == "label" else 1}
+        return cls(name=name, bound=float(features.norm_bound), **shape, by=by)
 
     @classmethod
     def of_groups(cls, name: str, features: GroupedFeatures) -> Sum:
@@ -86,18 +55,14 @@ class Sum(Question):
         return cls(name=name, bound=float(features.norm_bound), **shape, by="map")
 
     def measured(self) -> tuple[Charge, ...]:
-        coordinates = self.groups * self.size
-        return (Charge(name=self.name, sensitivity=self.bound, coordinates=coordinates),)
+        shape = self.groups * self.size
+        return (Charge(name=self.name, sensitivity=self.bound, coordinates=shape),)
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> SummedFeatures:
-        size, groups = self.size, self.groups
-        if row_map is not None:
-            size = row_map.size
-            groups = row_map.groups if self.by == "map" else groups
-            if size > self.size or groups > self.groups:
-                raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> SummedFeatures:
+        size = self.size if row_map is None else row_map.size
+        groups = self.groups if row_map is None or self.by != "map" else row_map.groups
+        if size > self.size or groups > self.groups:
+            raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
         (charge,) = charges
         bound = charge.sensitivity / unit.factor
         grid = GridSum(bound=bound, noise=charge.noise, groups=groups, size=size)
@@ -136,8 +101,6 @@ class SummedFeatures(Mechanism):
     def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
         return self.merge(partial, self.grid.accumulate(*made))
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
         return (Measurement.under(charge, self.grid.finalise(partial, stream(charge))),)

@@ -8,7 +8,7 @@ places, and a sum of directions by twice their norm.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,9 +16,18 @@ import numpy as np
 
 from ...accounting import Charge
 from ...data import Rows
-from ..grid import GridSum
-from ..noise import Stream
-from ..question import HeldRows, Measurement, Mechanism, Question, Session, State, Unit
+from ..grid import GridSum, grid_step
+from ..question import (
+    Charges,
+    HeldRows,
+    Measurement,
+    Mechanism,
+    Question,
+    Session,
+    State,
+    Streams,
+    Unit,
+)
 from .ensemble import Ensemble, Faculty
 
 
@@ -72,9 +81,7 @@ class Votes(Question):
         )
         return (most, votes) if self.largest_share else (votes,)
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> CountedVotes:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> CountedVotes:
         _check_priced(self, charges, unit)
         return CountedVotes(tuple(charges), self.coordinates, self.bins)
 
@@ -105,9 +112,7 @@ class Directions(Question):
     def measured(self) -> tuple[Charge, ...]:
         return (Charge(name=self.name, sensitivity=2.0, coordinates=self.size, steps=self.count),)
 
-    def calibrated(
-        self, charges: Sequence[Charge], unit: Unit, row_map: Any = None
-    ) -> SummedDirections:
+    def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> SummedDirections:
         _check_priced(self, charges, unit)
         grid = GridSum(bound=1.0, noise=charges[0].noise, groups=1, size=self.size)
         return SummedDirections(tuple(charges), grid)
@@ -144,6 +149,10 @@ class CountedVotes(Tally):
     coordinates: int
     bins: int
 
+    def __post_init__(self) -> None:
+        for charge in self.charges:
+            grid_step(1.0, charge.noise)  # refuses a grid on which votes would overflow
+
     def zero(self) -> np.ndarray:
         return np.zeros((self.coordinates, self.bins), np.int64)
 
@@ -156,9 +165,7 @@ class CountedVotes(Tally):
         counts = np.bincount(place[valid], minlength=self.coordinates * self.bins)
         return counts.reshape(self.coordinates, self.bins)
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         both = len(self.charges) == 2
         parts = [partial.max(axis=1, keepdims=True), partial] if both else [partial]
         found = []
@@ -185,9 +192,7 @@ class SummedDirections(Tally):
         """Vectors (teachers, size) to their sum (1, size) in grid steps."""
         return self.grid.accumulate(answers, np.zeros(len(answers), np.int64))
 
-    def finish(
-        self, partial: np.ndarray, stream: Callable[[Charge], Stream]
-    ) -> tuple[Measurement, ...]:
+    def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
         return (Measurement.under(charge, self.grid.finalise(partial, stream(charge))),)
 

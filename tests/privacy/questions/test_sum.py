@@ -93,7 +93,7 @@ def test_partial_sums_merge_exactly() -> None:
     parts = [grid.accumulate(rows[i::4], groups[i::4]) for i in range(4)]
     merged = grid.zero()
     for part in reversed(parts):
-        merged = grid.merge(merged, part)
+        merged = merged + part
     assert np.array_equal(whole, merged) and whole.dtype == np.int64
 
 
