@@ -15,7 +15,7 @@ demo: setup
 	$(BIN)/limbeck demo --force
 
 test: setup-dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: setup-dev docs
 	$(BIN)/ruff check .
