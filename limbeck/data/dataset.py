@@ -15,10 +15,13 @@ from typing import IO, Protocol
 
 import numpy as np
 
+from ..errors import DataError
 from ..schema import Raw, Schema, Values
 
 ROWS_IN_MEMORY = 1 << 29
 """Bytes of encoded rows that are kept in memory (512 MiB)."""
+ROWS_AT_MOST = 1 << 30
+"""Rows of a data set: so many sum exactly in whole numbers of 64 bits (see `limbeck.privacy.grid`)."""
 
 
 class Source(Protocol):
@@ -75,9 +78,14 @@ class Dataset:
         return self._rows
 
     def _values(self, name: str) -> Iterator[Raw]:
-        """The raw values of one column, for the private estimate of its categories."""
+        """The raw values of one column, for the private estimate of its categories; null in rows
+        without a declared label, which enter no question."""
         for chunk in self._source.chunks(self.schema):
-            yield chunk[name]
+            raw = chunk[name]
+            if isinstance(raw, Values) and self.schema.label:
+                labels = self.schema.label.encode(chunk[self.schema.label.name])
+                raw = Values(np.where(labels < 0, -1, raw.codes), raw.distinct)
+            yield raw
 
     def _content(self) -> bytes:
         """Digest of the raw values of all declared columns, whatever bounds they are encoded with."""
@@ -105,6 +113,11 @@ def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> 
         store.add(cells)
         labels.append(codes)
         count += len(cells)
+        if count > ROWS_AT_MOST:
+            raise DataError(
+                f"'{schema.dataset}' has more rows than the {ROWS_AT_MOST:,} that limbeck can add up "
+                "exactly. Make several data sets of it, or take a part."
+            )
         progress(count)
     width = schema.slots if schema.image else len(schema.inputs)
     all_labels = np.concatenate(labels) if labels else np.zeros(0, np.int32)

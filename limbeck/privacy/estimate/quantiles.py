@@ -30,7 +30,8 @@ bins of noise reach 3.5 in four runs of a hundred, 4.5 in less than one of a tho
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnHistogram(Histogram):
-    """How many rows have a column's value between given edges; rows without a value count nowhere."""
+    """How many rows have a column's value between given edges; rows without a value, or without a
+    declared label, count nowhere."""
 
     column: int
     """Place of the column among the inputs."""
@@ -61,7 +62,8 @@ class CountedCells(CountedRows):
     def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> np.ndarray:
         cells = batch.cells[:, self.column]
         index = np.searchsorted(row_map.edges, cells, side="right") - 1
-        return np.where(np.isnan(cells), -1, np.minimum(index, row_map.bins - 1))
+        uncounted = np.isnan(cells) | (batch.labels < 0)
+        return np.where(uncounted, -1, np.minimum(index, row_map.bins - 1))
 
 
 @dataclass(frozen=True)

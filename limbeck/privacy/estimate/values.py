@@ -35,7 +35,8 @@ def values_name(column: Category) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class FrequentValues(Question):
-    """Values of a column whose noisy counts pass a threshold, the most frequent first.
+    """Values of a column whose noisy counts pass a threshold, the most frequent first. Rows without a
+    declared label are not counted.
 
     Privacy:
         A row changes one count by one; neighbours differ in the counts of at most two values,
@@ -101,7 +102,8 @@ class CountedValues(Mechanism):
         assert isinstance(made, Values)
         found = np.bincount(made.codes[made.codes >= 0], minlength=len(made.distinct))
         for text, count in zip(made.distinct, found, strict=True):
-            partial[canonical(text)] += int(count)
+            if count:  # a dictionary may hold texts that no row has
+                partial[canonical(text)] += int(count)
         return partial
 
     def session(self, held: HeldRows, row_map: Any) -> Session:

@@ -21,7 +21,7 @@ from ...data import Rows, Store
 from ..maps import chunk_rows, evaluated
 from ..noise import Stream
 from ..question import HeldRows
-from ..questions.sum import FeatureMap
+from ..row_maps import FeatureMap
 
 CHUNK_BYTES = 1 << 25
 """Memory for the work on one chunk of teachers (32 MiB): larger chunks leave the processor's cache."""
