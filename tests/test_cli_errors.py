@@ -1036,6 +1036,8 @@ COMMANDS: list[Case] = [
     ),
     ("another set from nothing", lambda d: ["redistill", "none", "--out", "a"], ("none",)),
     ("a page about nothing", lambda d: ["report", "none"], ("none",)),
+    ("an unknown method", lambda d: ["methods", "magic"], ("'magic'", "Known: marginals")),
+    ("recipes of nothing", lambda d: ["methods", "magic", "--recipes"], ("'magic'", "recipe")),
     ("an unknown table", lambda d: ["reproduce", "a-table"], ("'a-table'",)),
 ]
 

@@ -15,6 +15,7 @@ from helpers import TINY, image_rows, image_schema, table_rows, table_schema
 from PIL import Image as Picture
 
 import limbeck as lk
+from limbeck.data.write import contact_sheet
 from limbeck.release import write as _write
 
 METHOD = lk.DPMERF(**TINY)
@@ -72,6 +73,22 @@ def test_an_image_release_is_complete(images: Path) -> None:
     assert len(pngs) == 100 and {p.parent.name for p in pngs} <= {"0", "1", "2"}
     with Picture.open(images / "contact-sheet.png") as sheet:
         assert sheet.width > 20
+
+
+def test_contact_sheets_name_their_classes_and_keep_colours() -> None:
+    red, blue = np.zeros((2, 6, 6, 3), np.uint8)
+    red[..., 0], blue[..., 2] = 255, 255
+    pictures, labels = np.stack([red, blue, red]), np.array([0, 1, 0])
+    named = np.asarray(contact_sheet(pictures, labels, ["rose", "Grüße, 海"]))
+    bare = np.asarray(contact_sheet(pictures, labels, [""]))
+    high = named.shape[0] // 2
+    assert (named[high // 2, -10] == (255, 0, 0)).all()  # the second rose
+    assert (named[high // 2, 4 : named.shape[1] // 4].min(axis=0) < 100).all()  # black letters
+    blues = (named[high + high // 2] == (0, 0, 255)).all(axis=1)
+    assert blues.any() and (named[high + high // 2, -10] == 255).all()  # there is one sky only
+    assert bare.shape[1] < named.shape[1]  # no names, no room for them
+    grey = contact_sheet(pictures[..., :1], labels, ["a", "b"])
+    assert grey.mode == "L" and np.asarray(grey).min() == 0
 
 
 def test_croissant_describes_every_column(table: Path) -> None:

@@ -6,6 +6,8 @@ browser test leaves the pictures that the documentation shows.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import os
 import re
 import shutil
@@ -30,7 +32,9 @@ from PIL import Image
 import limbeck as lk
 from limbeck.cli import main as cli
 from limbeck.release import certificate_digest
-from limbeck.report import Point, curve, histogram, score_bar
+from limbeck.report import Point, curve, folder_names, histogram, make_report, score_bar
+from limbeck.report.compared import together
+from limbeck.report.contents import shares, whole_numbers
 from limbeck.scores import Score
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
@@ -136,6 +140,8 @@ def test_scores_and_real_rows_make_it_internal(place, tmp_path, monkeypatch, cap
     text = written(place, tmp_path / "r.html", place / "table", *more, monkeypatch=monkeypatch)
     page = Page(text)
     assert {"internal", "scores"} <= page.ids
+    assert "May be published" not in text and 'class="badge good"' not in text
+    assert "Not for publication: this page" in text
     assert "Internal: not covered by epsilon" in capsys.readouterr().out
     assert "real-line" in text and "real-mark" in text and "whisker" in text and "a note" in text
 
@@ -148,6 +154,66 @@ def test_several_releases_give_a_curve(place, tmp_path, monkeypatch) -> None:
     plain = written(place, tmp_path / "p.html", *both, monkeypatch=monkeypatch)
     assert "compared" in Page(plain).ids and "Scores against epsilon" not in plain
     assert "internal" not in Page(plain).ids
+    sums = re.search(r"all of them together</td><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>", plain)
+    assert sums and sums.groups() == ("5", "2e-5")
+
+
+def test_sets_of_the_same_measurements_are_added_up_once(place) -> None:
+    release = lk.Release.load(place / "table")
+    again = lk.redistill(release, {"steps": 1})
+    facts = together([release, again, lk.Release.load(place / "more")], [])
+    assert facts == {"epsilon": "5", "delta": "2e-5", "shared": True, "measured": False}
+    other = copy.deepcopy(release.certificate)
+    other["guarantee"]["adjacency"] = "replace-one"
+    bare = dataclasses.replace(release, certificate=other, measurements={})
+    assert together([again, bare], []) is None
+    other["guarantee"] |= {"adjacency": "add-remove", "epsilon": "infinity"}
+    assert together([again, bare], [])["epsilon"] == "∞"  # type: ignore[index]
+
+
+def test_names_tell_folders_apart(tmp_path: Path) -> None:
+    a, b, c = (tmp_path / name for name in ("a/out", "b/out", "c"))
+    assert folder_names([a, b, c]) == ["a/out/", "b/out/", "c/"]
+    assert folder_names([a]) == ["out/"]
+    with pytest.raises(lk.LimbeckError, match="out was given twice"):
+        folder_names([a, b, tmp_path / "c" / ".." / "a" / "out"])
+
+
+def test_real_images_stand_beside_released_ones(place, tmp_path, monkeypatch) -> None:
+    images, labels = image_rows(40)
+    np.savez(tmp_path / "real.npz", images=images, labels=labels)
+    more = ("--test", tmp_path / "real.npz")
+    text = written(place, tmp_path / "r.html", place / "images", *more, monkeypatch=monkeypatch)
+    page = Page(text)
+    assert "internal" in page.ids and "May be published" not in text
+    alone = written(place, tmp_path / "a.html", place / "images", monkeypatch=monkeypatch)
+    classes = len(np.unique(labels))
+    assert page.tags.count("img") == Page(alone).tags.count("img") + classes
+    assert text.count("Real images of class") == classes
+
+
+def test_something_is_always_cited_and_nothing_is_promised(place, tmp_path, monkeypatch) -> None:
+    text = written(place, tmp_path / "r.html", place / "table", monkeypatch=monkeypatch)
+    assert "DP-MERF: Differentially Private" in text and "pip install limbeck" not in text
+    release = lk.Release.load(place / "table")
+    none = dataclasses.replace(release, certificate={**release.certificate, "papers": []})
+    cited = make_report([none]).split("Please cite", 1)[1]
+    assert f"limbeck {release.certificate['software']['limbeck']}" in cited
+    none.save(tmp_path / "none")
+    card = (tmp_path / "none" / "README.md").read_text()
+    assert "- limbeck " in card.split("## Please cite", 1)[1]
+
+
+def test_few_whole_numbers_have_a_bar_each() -> None:
+    rooms = lk.Numeric(name="rooms", integer=True, min=1, max=6, missing=True)
+    cells = rooms.encode(np.array([1.0, 2.0, 2.0, 6.0, np.nan]))
+    assert shares(rooms, cells).tolist() == [0.2, 0.4, 0, 0, 0, 0.2, 0.2]
+    assert whole_numbers(lk.Numeric(name="half", integer=True, min=0.5, max=3.5)) == [1, 2, 3]
+    assert not whole_numbers(lk.Numeric(name="age", integer=True, min=0, max=100))
+    assert not whole_numbers(lk.Numeric(name="share", min=0, max=1))
+    for bound in (24, 25):
+        column = lk.Numeric(name="n", integer=True, min=1, max=bound)
+        assert len(shares(column, np.zeros(3, np.float32))) == (25 if bound == 24 else 21)
 
 
 def _real(place: Path, folder: Path) -> Path:
@@ -166,6 +232,10 @@ def test_what_is_refused(place, tmp_path, monkeypatch, capsys) -> None:
         return said
 
     assert "is not a release" in says(tmp_path)
+    assert "different data sets ('people' and 'pictures')" in says(
+        place / "table", place / "images"
+    )
+    assert "table was given twice" in says(place / "table", place / "more", place / "table")
     assert "another release" in says(place / "table", "--scores", place / "more.json")
     assert "does not hold scores" in says(
         place / "table", "--scores", place / "table" / "certificate.json"

@@ -17,6 +17,7 @@ import typer
 from ..errors import LimbeckError, LimbeckWarning
 from .ledger import ledger
 from .making import distill, plan, redistill, schema
+from .methods import methods
 from .papers import data, demo, reproduce
 from .releases import evaluate, report, verify
 from .show import errors, mute
@@ -31,6 +32,7 @@ app = typer.Typer(
 
 VERBS = (
     schema,
+    methods,
     plan,
     distill,
     redistill,

@@ -77,7 +77,7 @@ def _list_exhibits(as_json: bool) -> None:
     show_table(
         ("name", "cells", "what"),
         [(e.name, str(len(e.cells) or ""), e.title) for e in exhibits],
-        right="cells",
+        right=("cells",),
     )
     console.print("Run one with `limbeck reproduce NAME`; a part of it with --quick or --only.")
 

@@ -110,17 +110,24 @@ def booked(epsilon: float) -> str:
     return "" if math.isinf(epsilon) else f"epsilon {epsilon:g} booked"
 
 
-def show_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> None:
+def show_table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    heads_shown: bool = True,
+) -> None:
     """A table without lines.
 
     Args:
         heads: Of the columns.
         rows: Cells, as plain text.
-        right: Heads of columns that end flush, apart by commas.
+        right: Heads of columns that end flush.
+        heads_shown: Whether there is a line of heads.
     """
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=heads_shown)
     for head in heads:
-        table.add_column(head, justify="right" if head in right.split(",") else "left")
+        table.add_column(head, justify="right" if head in right else "left")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     console.print(table)
@@ -142,7 +149,7 @@ def show_plan(planned: Plan) -> None:
             )
             for charge, share in zip(planned.charges, planned.shares, strict=True)
         ],
-        right="share,sensitivity,noise,steps",
+        right=("share", "sensitivity", "noise", "steps"),
     )
     cost = planned.cost
     if math.isinf(cost.epsilon):
@@ -242,7 +249,7 @@ def show_scores(scores: Scores) -> None:
     show_table(
         ("score", "figure", *shown),
         [(*named, *(texts.get(of, "") for of in used)) for named, texts in rows.items()],
-        right=",".join(shown),
+        right=shown,
     )
     for note in dict.fromkeys(f"{s.name}: {s.note}" for s in scores.scores if s.note):
         console.print(f"  {note}", markup=False)
@@ -260,7 +267,9 @@ def show_measured(measured: MeasuredScores, out: Path | None) -> None:
     for name, figure in measured.figures.items():
         form = ".0f" if name == "rows" else ".4f"
         rows.append((name, f"{figure['value']:{form}}", f"{figure['noise_spread']:{form}}"))
-    show_table(("figure", "value", "spread of the noise"), rows, right="value,spread of the noise")
+    show_table(
+        ("figure", "value", "spread of the noise"), rows, right=("value", "spread of the noise")
+    )
     console.print(
         f"{certificate['method']['settings']['classifier']}, trained on the release; its predictions "
         f"counted with noise: epsilon {guarantee['epsilon']:g}, delta {guarantee['delta']:g}, charged "
@@ -282,7 +291,7 @@ def show_account(account: Account) -> None:
     show_table(
         ("started", "method", "epsilon", "delta", "state"),
         [(r.started, r.method, f"{r.epsilon:.4g}", f"{r.delta:g}", r.status) for r in account.runs],
-        right="epsilon,delta",
+        right=("epsilon", "delta"),
     )
 
 

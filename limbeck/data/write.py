@@ -83,7 +83,7 @@ def contact_sheet(pictures: np.ndarray, labels: np.ndarray, names: Sequence[str]
         groups = [pictures[np.flatnonzero(labels == c)[:SHEET_COLUMNS]] for c in range(len(names))]
     height, width, channels = pictures.shape[1:]
     zoom = max(1, round(SHEET_PIXELS / (SHEET_COLUMNS * width)))
-    high, wide, gap = zoom * height, zoom * width, max(2, zoom)
+    high, wide, gap = zoom * height, zoom * width, 3
     font = ImageFont.load_default(min(max(high // 3, 10), 24))
     margin = max((math.ceil(font.getlength(_short(name))) for name in names), default=0)
     left = margin + 4 * gap if margin else gap

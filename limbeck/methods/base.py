@@ -109,6 +109,12 @@ class AbstractInquiry(abc.ABC):
 class AbstractMethod(AbstractInquiry):
     """What makes releases."""
 
+    family: ClassVar[str] = ""
+    """Its relatives' common name; where empty, the folder or package that it lies in."""
+    good_for: ClassVar[str] = ""
+    """When to take it, in a line: what `limbeck methods` says."""
+    data_kinds: ClassVar[tuple[str, ...]] = ("tables", "images")
+    """Kinds of data it takes."""
     fixed_size: ClassVar[bool] = False
     """Whether settings say how many rows come out (a distilled set), not the caller."""
 

@@ -45,6 +45,10 @@ class GPATE(AbstractMethod):
     """
 
     name: ClassVar[str] = "g-pate"
+    family: ClassVar[str] = "private teachers"
+    good_for: ClassVar[str] = (
+        "very many rows: a generator taught by the noisy votes of many networks"
+    )
     papers: ClassVar[tuple[str, ...]] = (
         "Y. Long, B. Wang, Z. Yang, B. Kailkhura, A. Zhang, C. A. Gunter, B. Li. G-PATE: Scalable "
         "Differentially Private Data Generator via Private Aggregation of Teacher Discriminators. "

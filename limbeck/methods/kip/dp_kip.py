@@ -49,6 +49,8 @@ class DPKIP(AbstractKernelMethod):
     """
 
     name: ClassVar[str] = "dp-kip"
+    family: ClassVar[str] = "kernel inducing points"
+    good_for: ClassVar[str] = "labelled data: a few rows per class for the papers' kernels"
     papers: ClassVar[tuple[str, ...]] = (
         "M. Vinaroz, M. Park. Differentially Private Kernel Inducing Points using features from "
         "ScatterNets (DP-KIP-ScatterNet) for Privacy Preserving Data Distillation. TMLR 2024.",

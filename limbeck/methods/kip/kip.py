@@ -61,6 +61,8 @@ class KIP(AbstractKernelMethod):
     """
 
     name: ClassVar[str] = "kip"
+    family: ClassVar[str] = "kernel inducing points"
+    good_for: ClassVar[str] = "a yardstick without privacy, for small sets"
     needs_bare_rows: ClassVar[bool] = True
     papers: ClassVar[tuple[str, ...]] = (
         "T. Nguyen, Z. Chen, J. Lee. Dataset Meta-Learning from Kernel Ridge-Regression. ICLR 2021.",

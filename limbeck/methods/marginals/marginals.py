@@ -68,6 +68,10 @@ class Marginals(AbstractMeasureOnce):
     """
 
     name: ClassVar[str] = "marginals"
+    data_kinds: ClassVar[tuple[str, ...]] = ("tables",)
+    good_for: ClassVar[str] = (
+        "tables of any kind, their default: rows true in columns and pairs of columns"
+    )
     papers: ClassVar[tuple[str, ...]] = ()
 
     free: ClassVar[frozenset[str]] = frozenset({"soft_rows", "steps", "learning_rate", "restraint"})

@@ -67,6 +67,7 @@ class DPHP(AbstractMeanEmbedding):
     """
 
     name: ClassVar[str] = "dp-hp"
+    good_for: ClassVar[str] = "numbers with narrow peaks, where few columns matter together"
     papers: ClassVar[tuple[str, ...]] = (
         "M. Vinaroz, M.-A. Charusaie, F. Harder, K. Adamczewski, M. Park. Hermite Polynomial "
         "Features for Private Data Generation. ICML 2022.",

@@ -31,6 +31,7 @@ class DPMERF(AbstractMeanEmbedding):
     """
 
     name: ClassVar[str] = "dp-merf"
+    good_for: ClassVar[str] = "a simple generator; the default for images without labels"
     papers: ClassVar[tuple[str, ...]] = (
         "F. Harder, K. Adamczewski, M. Park. DP-MERF: Differentially Private Mean Embeddings with "
         "Random Features for Practical Privacy-Preserving Data Generation. AISTATS 2021.",

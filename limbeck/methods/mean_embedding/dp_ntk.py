@@ -36,6 +36,7 @@ class DPNTK(AbstractMeanEmbedding):
     """
 
     name: ClassVar[str] = "dp-ntk"
+    good_for: ClassVar[str] = "a generator of what a random network sees"
     papers: ClassVar[tuple[str, ...]] = (
         "Y. Yang, K. Adamczewski, X. Li, D. J. Sutherland, M. Park. Differentially Private Neural "
         "Tangent Kernels (DP-NTK) for Privacy-Preserving Data Generation. JAIR 2024.",

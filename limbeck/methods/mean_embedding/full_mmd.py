@@ -39,6 +39,7 @@ class FullMMD(AbstractMethod):
     """
 
     name: ClassVar[str] = "full-mmd"
+    good_for: ClassVar[str] = "a yardstick without privacy, for generators"
     papers: ClassVar[tuple[str, ...]] = (
         "Y. Li, K. Swersky, R. Zemel. Generative Moment Matching Networks. ICML 2015.",
     )

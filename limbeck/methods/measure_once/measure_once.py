@@ -95,6 +95,9 @@ class MeasureOnce(AbstractMeasureOnce):
     """
 
     name: ClassVar[str] = "measure-once"
+    good_for: ClassVar[str] = (
+        "labelled images, their default: a few per class that train any learner"
+    )
     papers: ClassVar[tuple[str, ...]] = (
         "limbeck's own method: private linear teacher, prototypes and random-network moments, followed "
         "by free distillation (docs/measure-once.md).",
