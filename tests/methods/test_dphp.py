@@ -17,7 +17,7 @@ from limbeck.datasets.registry import entry
 from limbeck.methods.mean_embedding.dp_hp import product_distance
 from limbeck.methods.mean_embedding.embedding import mean_distance
 from limbeck.methods.mean_embedding.full_mmd import discrepancy
-from limbeck.methods.mean_embedding.spreads import RANGE, axes_from
+from limbeck.methods.mean_embedding.spreads import RANGE_DEVIATIONS, axes_from
 from limbeck.privacy import Noise, Private
 from limbeck.run import Recipe
 from limbeck.scores import mixture_nll
@@ -44,7 +44,7 @@ def test_products_are_of_one_class(products: int) -> None:
     found = exact(method, rows, schema)
     held = lk.read(rows, schema)._encoded()
     slots = jnp.asarray(schema.expand(held.cells))
-    for name, product in method._drawn(schema, method._axes(schema, {}), 0).items():
+    for name, product in method._drawn_products(schema, method._axes(schema, {}), 0).items():
         made = product(slots)
         if isinstance(made, tuple):
             made = jnp.einsum("nl,nr->nlr", *made)
@@ -83,7 +83,7 @@ def test_spreads_give_ranges() -> None:
     axes = axes_from(found["means and spreads"][0], found["class counts"])
     cells = lk.read(rows, schema)._encoded().cells[:, 1].astype(np.float64)  # income
     assert float(axes.centre[1]) == pytest.approx(cells.mean(), abs=1e-3)
-    assert float(axes.unit[1]) == pytest.approx(min(1.0, RANGE * cells.std()), abs=1e-2)
+    assert float(axes.unit[1]) == pytest.approx(min(1.0, RANGE_DEVIATIONS * cells.std()), abs=1e-2)
 
 
 def test_products_of_rows_are_compared_without_being_made() -> None:
