@@ -32,7 +32,6 @@ from kinds import (
 )
 
 import limbeck as lk
-from limbeck.accounting import Charge
 from limbeck.privacy import (
     BareRows,
     Faculty,
@@ -126,7 +125,7 @@ def test_in_law_mode_only_noise_is_left(kind: Kind) -> None:
 @pytest.mark.parametrize(("mechanism", "size"), [("discrete gaussian", 2), ("discrete laplace", 4)])
 def test_answers_differ_by_the_norm_of_their_noise(mechanism: str, size: float) -> None:
     """A kind with Laplace noise is not under-charged unnoticed: its sensitivity is in L1."""
-    charge = Charge(name="a", mechanism=mechanism, sensitivity=1.0, coordinates=4)
+    charge = replace(KINDS[0].question.measured()[0], mechanism=mechanism)
     one, two = (Measurement(np.full((2, 2), value), 1.0, mechanism) for value in (3.0, 2.0))
     assert moved(charge, one, two) == size
 
