@@ -13,6 +13,7 @@ import pandas as pd
 from helpers import ask, table_rows, table_schema
 
 import limbeck as lk
+from limbeck.accounting import Charge
 from limbeck.features import Fourier
 from limbeck.methods import AbstractInquiry
 from limbeck.privacy import (
@@ -177,6 +178,8 @@ class Kind:
     smaller: Question | None = None
     adds_up: bool = True
     """Whether the sums of parts of the rows, merged, are the sum of all."""
+    rounds: bool = True
+    """Whether contributions are rounded to a grid, which too much noise makes too coarse for them."""
 
     @property
     def coordinates(self) -> list[int]:
@@ -306,6 +309,12 @@ class Kept:
     def save(self, name: str, answer: np.ndarray, *, digest: str) -> None:
         assert name not in self.files
         self.files[name] = answer, digest
+
+
+def moved(charge: Charge, one: Measurement, two: Measurement) -> float:
+    """By how much two answers differ, in the norm of the charge's mechanism: Laplace's is L1."""
+    change = np.ravel(one.values - two.values)
+    return float(np.linalg.norm(change, 1 if charge.mechanism == "discrete laplace" else 2))
 
 
 def distance(one: Counter[str], two: Counter[str]) -> float:

@@ -26,6 +26,7 @@ import pytest
 from helpers import TINY, table_rows, table_schema
 
 import limbeck as lk
+from limbeck.accounting import Charge, calibrate
 from limbeck.cli.main import main
 from limbeck.methods import METHODS
 
@@ -387,6 +388,13 @@ def test_another_version_of_a_package_does_not_go_on_with_a_run(
     version("1.0")
     lk.distill(data, Mine(**TINY), lk.Budget(1.0))
     assert len(lk.Ledger().accounts()[0].runs) == 1
+
+
+def test_laplace_noise_without_a_price_is_refused() -> None:
+    charge = Charge(name="mine", mechanism="discrete laplace", sensitivity=1.0, coordinates=1)
+    for epsilon in (1.0, float("inf")):
+        with pytest.raises(RuntimeError, match="'mine': Laplace noise is not calibrated"):
+            calibrate([charge], [1.0], lk.Budget(epsilon))
 
 
 # ---- the page ------------------------------------------------------------------------------------

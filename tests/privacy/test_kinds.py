@@ -27,6 +27,7 @@ from kinds import (
     data,
     distance,
     inserted,
+    moved,
     partial,
     strange_rows,
 )
@@ -40,6 +41,7 @@ from limbeck.privacy import (
     Head,
     Histogram,
     MapSpec,
+    Measurement,
     Noise,
     OuterSum,
     Question,
@@ -122,10 +124,18 @@ def test_in_law_mode_only_noise_is_left(kind: Kind) -> None:
 # ---- (c) neighbours --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("mechanism", "size"), [("discrete gaussian", 2), ("discrete laplace", 4)])
+def test_answers_differ_by_the_norm_of_their_noise(mechanism: str, size: float) -> None:
+    """A kind with Laplace noise is not under-charged unnoticed: its sensitivity is in L1."""
+    charge = replace(KINDS[0].question.measured()[0], mechanism=mechanism)
+    one, two = (Measurement(np.full((2, 2), value), 1.0, mechanism) for value in (3.0, 2.0))
+    assert moved(charge, one, two) == size
+
+
 def _moves(kind: Kind, one: lk.Dataset, two: lk.Dataset, **asking: Any) -> list[list[float]]:
     """By how much two data sets' answers differ, noise frozen: by step and measurement."""
     return [
-        [float(np.linalg.norm(a.values - b.values)) for a, b in zip(left, right, strict=True)]
+        [moved(*each) for each in zip(kind.question.measured(), left, right, strict=True)]
         for left, right in zip(
             answers(kind, one, **asking), answers(kind, two, **asking), strict=True
         )
@@ -178,15 +188,15 @@ def test_replacing_one_row_is_priced_double_and_clipped_once(kind: Kind) -> None
     rows = table_rows(12, seed=3)
     longest = np.zeros(len(single))
 
-    def moved(one: pd.DataFrame, two: pd.DataFrame) -> list[list[float]]:
+    def moves(one: pd.DataFrame, two: pd.DataFrame) -> list[list[float]]:
         told = {"adjacency": "replace-one", "multiplier": plans[1].charges[-1].noise_multiplier}
         return _moves(kind, data(one), data(two), **told)
 
     for name, one in strange_rows(rows).items():
         swapped = inserted(rows.drop(index=5), one, 5)
-        for step in moved(rows, swapped):
+        for step in moves(rows, swapped):
             assert all(m <= c * (1 + 1e-9) for m, c in zip(step, double, strict=True)), name
-        for step in moved(rows, inserted(rows, one, 6)):
+        for step in moves(rows, inserted(rows, one, 6)):
             assert all(m <= c * (1 + 1e-9) for m, c in zip(step, single, strict=True)), name
             longest = np.maximum(longest, step)
     assert longest[-1] > 0.9 * single[-1]
@@ -455,7 +465,7 @@ def test_charges_of_values_price_two_counts_and_a_threshold() -> None:
 @each_kind
 def test_noise_that_hides_the_grid_is_refused_by_the_plan(kind: Kind) -> None:
     """A clip is never rounded away: a contribution coarser than the grid is an error."""
-    if isinstance(kind.question, Histogram | Votes):
+    if isinstance(kind.question, Histogram | Votes) or not kind.rounds:
         pytest.skip("whole counts are exact at any noise")
     with pytest.raises(lk.LimbeckError, match="larger epsilon"):
         asked = planned(kind.question, multiplier=1e9)[0]
