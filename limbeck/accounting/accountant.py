@@ -242,7 +242,9 @@ def _calibrated(
         raise RuntimeError("noise in floating point can be removed: plan a discrete gaussian")
     for request in requests:
         if request.mechanism == "discrete laplace" and not request.noise_multiplier >= 0:
-            raise RuntimeError(f"'{request.name}': Laplace noise is not calibrated; state its price")
+            raise RuntimeError(
+                f"'{request.name}': Laplace noise is not calibrated; state its price"
+            )
     if not budget.private:
         return [replace(r, noise_multiplier=0.0) for r in requests]
     total = sum(shares)
