@@ -31,8 +31,8 @@ class DPNTK(AbstractMeanEmbedding):
 
     >>> from limbeck import Category
     >>> schema = Schema(dataset="d", columns=(Category(name="c", values=("a", "b")),))
-    >>> DPNTK(widths=(10,)).questions(schema)[1].question.blocks
-    ((10, 3), (11, 1))
+    >>> DPNTK(widths=(10,)).questions(schema)[1].question.blocks  # 10 x (2 + 1), and 10 + 1
+    ((10, 3), (1, 11))
     """
 
     name: ClassVar[str] = "dp-ntk"
