@@ -34,7 +34,7 @@ from limbeck.cli import main as cli
 from limbeck.release import certificate_digest
 from limbeck.report import Point, curve, folder_names, histogram, make_report, score_bar
 from limbeck.report.compared import together
-from limbeck.report.contents import shares, whole_numbers
+from limbeck.report.contents import _numbers, shares, whole_numbers
 from limbeck.scores import Score
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
@@ -211,6 +211,9 @@ def test_few_whole_numbers_have_a_bar_each() -> None:
     assert whole_numbers(lk.Numeric(name="half", integer=True, min=0.5, max=3.5)) == [1, 2, 3]
     assert not whole_numbers(lk.Numeric(name="age", integer=True, min=0, max=100))
     assert not whole_numbers(lk.Numeric(name="share", min=0, max=1))
+    named = [_numbers(lk.Numeric(name="n", integer=True, min=low, max=low + 5),
+                      np.ones(7) / 7, None)["ticks"] for low in (0, 20_000)]  # fmt: skip
+    assert named == [["0", "1", "2", "3", "4", "5"], []]  # wide numbers would run into each other
     for bound in (24, 25):
         column = lk.Numeric(name="n", integer=True, min=1, max=bound)
         assert len(shares(column, np.zeros(3, np.float32))) == (25 if bound == 24 else 21)

@@ -27,8 +27,8 @@ BINS = 20
 """Parts that the range of a number or a date is cut into."""
 WHOLE_NUMBERS = 24
 """Whole numbers that have a bar each, at most; of more, bins are shown."""
-NAMED_BARS = 12
-"""Bars that have their number below, at most; of more, only the ends are named."""
+TICK_LETTERS = 30
+"""Letters and gaps that fit below the bars; where all numbers need more, only the ends are named."""
 
 
 def length(release: Release) -> int:
@@ -117,10 +117,11 @@ def whole_numbers(column: Column) -> list[int]:
 
 def _numbers(column: Column, released: np.ndarray, real: np.ndarray | None) -> dict[str, Any]:
     whole, facts = [plain(value) for value in whole_numbers(column)], column.facts()
+    room = len(whole) * (1 + max(map(len, whole), default=0))
     return {
         "chart": histogram(released[:-1], None if real is None else real[:-1], names=whole),
         "ends": [plain(facts["min"]), plain(facts["max"])],
-        "ticks": whole if len(whole) <= NAMED_BARS else [],
+        "ticks": whole if room <= TICK_LETTERS else [],
     }
 
 
