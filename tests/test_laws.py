@@ -17,7 +17,7 @@ from laws import CASES, Case, release_in_law_mode
 
 import limbeck as lk
 from limbeck.methods import METHODS, Generated
-from limbeck.privacy import Measurement, Noise, Private
+from limbeck.privacy import Measurement, Noise, Planned, Private
 from limbeck.release import draw
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -95,17 +95,15 @@ class Told(Private):
         self.seen: dict[str, np.ndarray] = {}
         self._told = told
 
-    def ask(self, name: str, *asked: Any) -> Measurement:
-        return self._noted(self._planned[name].charges[0].name, super().ask(name, *asked))
-
     @contextmanager
-    def steps(self, name: str, *asked: Any) -> Iterator[Callable[..., Any]]:
-        numbers, charges = count(), self._planned[name].charges
-        with super().steps(name, *asked) as ask:
+    def _session(self, planned: Planned, spec: Any, state: Any) -> Iterator[Callable[..., Any]]:
+        question, numbers = planned.question, count()
+        with super()._session(planned, spec, state) as ask:
 
             def step(now: Any) -> tuple[Measurement, ...]:
-                number = next(numbers)
-                return tuple(map(self._noted, [f"{c.name}-{number}" for c in charges], ask(now)))
+                suffix = f"-{next(numbers)}" if question.stepwise else ""
+                names = [f"{charge.name}{suffix}" for charge in planned.charges]
+                return tuple(map(self._noted, names, ask(now)))
 
             yield step
 
