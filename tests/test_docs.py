@@ -260,7 +260,8 @@ def test_examples_run(
 
 
 def public() -> list[str]:
-    return [name for name in dir(limbeck) if not name.startswith("_")]
+    machinery = {"TYPE_CHECKING", "lazily"}
+    return [name for name in dir(limbeck) if not name.startswith("_") and name not in machinery]
 
 
 @pytest.mark.parametrize("name", public())

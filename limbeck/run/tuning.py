@@ -124,9 +124,7 @@ def tune(
         pay_again: Give up an unfinished run of the same kind, which stays booked, and pay anew.
     """
     fraction(share=share)
-    check_read(data)
-    budget = Budget.of(budget, data.schema.rows)
-    _check(data, candidates, budget)
+    budget = _checked(data, candidates, budget)
     if out is not None:
         check_target(Path(out), force=force)
     facts = {"candidates": [{"settings": m.settings()} for m in candidates], "share": share}
@@ -165,7 +163,10 @@ class _Task:
     """Write the winner where it was wanted; called before the run's state is erased."""
 
 
-def _check(data: Dataset, candidates: Sequence[AbstractMethod], budget: Budget) -> None:
+def _checked(data: Dataset, candidates: Sequence[AbstractMethod], given: Budget | float) -> Budget:
+    """The budget that is meant; refuses what cannot be chosen from."""
+    check_read(data)
+    budget = Budget.of(given, data.schema.rows)
     if not 2 <= len(candidates) <= MOST:
         raise LimbeckError(
             f"Expected 2 to {MOST} candidates to choose from, got {len(candidates)}."
@@ -178,6 +179,7 @@ def _check(data: Dataset, candidates: Sequence[AbstractMethod], budget: Budget) 
         raise LimbeckError("Choosing settings is for runs with a finite epsilon.")
     if len(data.schema.classes) < 2:
         raise LimbeckError("Candidates are compared by a classifier; the schema declares no label.")
+    return budget
 
 
 def _free(candidates: Sequence[AbstractMethod]) -> bool:
