@@ -25,6 +25,7 @@ from .measure_once.measure_once import MeasureOnce
 GROUP = "limbeck.methods"
 """Name of the entry points' group."""
 OWN = (Marginals, MeasureOnce, DPMERF, DPHP, DPNTK, GPATE, DPKIP, KIP, FullMMD)
+"""Classes of limbeck's own methods, in the order in which they are listed."""
 
 
 class Methods(Mapping[str, type[AbstractMethod]]):
