@@ -273,7 +273,7 @@ def test_a_package_joins_the_laws_by_a_row(place: Path, tmp_path: Path) -> None:
     laws = [str(TESTS / "test_laws.py"), str(TESTS / "privacy" / "test_kinds.py")]
     pytest_call = [sys.executable, "-m", "pytest", *laws, "-k", chosen, "-p", "no:cacheprovider"]
     subprocess.run(
-        [*pytest_call, "-p", "no:xdist", f"--junitxml={tmp_path / 'laws.xml'}"],
+        [*pytest_call, f"--junitxml={tmp_path / 'laws.xml'}"],
         cwd=TESTS.parent,
         env={k: v for k, v in environment.items() if not k.startswith("PYTEST_")},
         stdout=subprocess.DEVNULL,
