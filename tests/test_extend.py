@@ -157,6 +157,7 @@ def ended(place: Path, folder: Path) -> dict[str, Ended]:
     given = ["rows.csv", "--schema", "schema.toml", "--epsilon", "1"]
     named, recipe = ["--method", "dp-polynomial", *QUICK], ["--recipe", "means.toml"]
     commands = {
+        "methods": ["methods", "--json"],
         "plan": ["plan", *given, *named],
         "distill": ["distill", *given, *named, "--set", "steps=2", "--out", "made"],
         "verify": ["verify", "made"],
@@ -195,6 +196,9 @@ def test_commands_know_the_methods_of_a_package(ended: dict[str, Ended]) -> None
     wrong = {"redistill, another measurement", "a typing error", "a setting that is not there"}
     for name, end in ended.items():
         assert end.code == (2 if name in wrong else 0), f"{name}: {end.errors}{end.out}"
+    listed = {facts["name"]: facts for facts in json.loads(ended["methods"].out)}
+    for name, answer in {"dp-polynomial": "mean embedding", "class-means": "clamped means"}.items():
+        assert listed[name]["package"] == "polynomials" and answer in listed[name]["measures"]
     assert "mean embedding" in ended["plan"].out
     assert "Free to change: shrink" in ended["redistill, another measurement"].errors
     known = ended["a typing error"].errors
@@ -273,7 +277,7 @@ def test_a_package_joins_the_laws_by_a_row(place: Path, tmp_path: Path) -> None:
     laws = [str(TESTS / "test_laws.py"), str(TESTS / "privacy" / "test_kinds.py")]
     pytest_call = [sys.executable, "-m", "pytest", *laws, "-k", chosen, "-p", "no:cacheprovider"]
     subprocess.run(
-        [*pytest_call, "-p", "no:xdist", f"--junitxml={tmp_path / 'laws.xml'}"],
+        [*pytest_call, f"--junitxml={tmp_path / 'laws.xml'}"],
         cwd=TESTS.parent,
         env={k: v for k, v in environment.items() if not k.startswith("PYTEST_")},
         stdout=subprocess.DEVNULL,
