@@ -114,7 +114,7 @@ def choose_recipe(
     method: str | None, path: Path | None, settings: dict[str, Any], schema: Schema
 ) -> Recipe:
     """What to run: the recipe that is named, else the method, else the default for such data."""
-    from ..methods import default_method
+    from ..methods import default_method, overlaid
     from ..run import Recipe, make_method
 
     if path is None:
@@ -126,7 +126,7 @@ def choose_recipe(
             f"--method {method} contradicts the recipe, which says {recipe.method.name}."
         )
     if settings:
-        changed = make_method(recipe.method.name, {**recipe.method.settings(), **settings})
+        changed = make_method(recipe.method.name, overlaid(recipe.method.settings(), settings))
         source = f"{recipe.settings_source}; {', '.join(settings)} from the command line"
         return replace(recipe, method=changed, settings_source=source)
     return recipe
@@ -134,6 +134,7 @@ def choose_recipe(
 
 def read_candidates(method: AbstractMethod, given: list[str] | None) -> list[AbstractMethod]:
     """Every combination of the values that --tune names, each as the method with these settings."""
+    from ..methods import overlaid
     from ..run import make_method
 
     if not given:
@@ -145,6 +146,8 @@ def read_candidates(method: AbstractMethod, given: list[str] | None) -> list[Abs
                 f"Expected --tune {name}=[VALUE, VALUE, ...] with two values or more, got '{several}'."
             )
     return [
-        make_method(method.name, {**method.settings(), **dict(zip(values, combined, strict=True))})
+        make_method(
+            method.name, overlaid(method.settings(), dict(zip(values, combined, strict=True)))
+        )
         for combined in itertools.product(*values.values())
     ]
