@@ -28,7 +28,7 @@ GAUSSIAN = [k for k in [*KINDS, Kind("values", VALUES)] if "Laplace" not in k.na
 @pytest.mark.parametrize("kind", GAUSSIAN, ids=lambda k: k.name)
 def test_noise_too_small_for_its_grid_is_refused_when_planned(kind: Kind) -> None:
     unit, question = Unit(), kind.question
-    for multiplier in (LEAST * 0.3, 1e-300):  # a change of mind of a teacher counts up to three
+    for multiplier in (LEAST * 0.1, 1e-300):  # a teacher that changes its mind counts several times
         charges = [replace(c, noise_multiplier=multiplier) for c in question.charges(unit)]
         with pytest.raises(lk.LimbeckError, match="too little"):
             question.calibrated(charges, unit)
