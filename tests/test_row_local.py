@@ -7,7 +7,6 @@ each test here reads rows together and one by one, in their raw form, and compar
 from __future__ import annotations
 
 import datetime
-import re
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -393,12 +392,3 @@ def test_pictures_of_every_mode(tmp_path: Path) -> None:
         (tmp_path / "all" / "1" / "1.png").write_bytes(damaged)
         with pytest.raises(lk.DataError, match=r"Cannot read the image .*1\.png: it is"):
             rows_of(tmp_path / "all", PICTURES)
-
-
-def test_every_reading_bug_of_the_list_has_a_test_that_exists() -> None:
-    root = Path(__file__).parent.parent
-    page = (root / "docs" / "privacy-bugs.md").read_text()
-    lines = re.findall(r"^\| R(\d+) \|.*`(\S+?)::(\S+?)` \|$", page, re.MULTILINE)
-    assert [int(place) for place, *_ in lines] == list(range(1, 10))
-    for place, file, test in lines:
-        assert f"def {test}(" in (root / file).read_text(), f"R{place}: {file} has no {test}"

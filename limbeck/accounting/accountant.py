@@ -32,6 +32,8 @@ ORDERS = tuple(
     [1.25, 1.5, 1.75] + [x / 2 for x in range(4, 40)] + list(range(20, 257, 4)) + [512, 1024]
 )
 """Renyi orders; wide enough for epsilons from 0.05 to 50."""
+MOST_EPSILON = 700.0
+"""Epsilon up to which e^epsilon is a number; beyond it the slack is more than any delta all the same."""
 WHOLE_ORDERS = [order for order in ORDERS if order >= 2 and order == int(order)]
 """Those with a closed form under sampling: quick, for a first guess."""
 
@@ -153,7 +155,9 @@ def slack(charges: Sequence[Charge], epsilon: float) -> float:
     if not math.isfinite(epsilon):
         return 0.0
     discrete = [c for c in charges if c.mechanism == "discrete gaussian" and c.noise_multiplier > 0]
-    return (1 + math.exp(epsilon)) * distance(sum(c.steps * c.coordinates for c in discrete))
+    return (1 + math.exp(min(epsilon, MOST_EPSILON))) * distance(
+        sum(c.steps * c.coordinates for c in discrete)
+    )
 
 
 def removable_noise(charges: Sequence[Charge]) -> list[str]:

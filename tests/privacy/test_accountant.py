@@ -224,3 +224,9 @@ def test_calibration_takes_few_evaluations_and_never_falls_short(
     charges = calibrate([charge], [1.0], budget)
     assert len(made) <= 6
     assert (1 - 3e-4) * epsilon <= cost(charges, budget).epsilon <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [100.0, 1000.0, 1e6])
+def test_a_huge_epsilon_is_refused_in_words(epsilon: float) -> None:
+    with pytest.raises(LimbeckError, match="smaller epsilon"):
+        calibrate([ONE], [1.0], Budget(epsilon, 1e-6))

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from limbeck.accounting.slack import SAMPLER_DISTANCE, distance
 from scipy import stats
 
+from limbeck.accounting.grid_slack import SAMPLER_DISTANCE, distance
 from limbeck.privacy import Noise, discrete
 from limbeck.privacy.laplace import discrete_laplace
 
