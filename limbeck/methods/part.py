@@ -50,7 +50,7 @@ def check_part(setting: str, kind: type[AbstractPart], value: object) -> None:
     if not isinstance(value, kind):
         raise LimbeckError(
             f"Expected {setting} to be an object such as those in limbeck.methods, got {value!r}. "
-            "Names and tables are for recipes, `--set` and `from_settings`."
+            "Names and tables are for recipes, the command line and `from_settings`."
         )
 
 

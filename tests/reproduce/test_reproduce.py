@@ -169,7 +169,7 @@ def test_a_method_that_arrives_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = replace(TINY.cells[4], recipe="no-such-recipe#x")
     with pytest.raises(NotRun, match="not in this version"):
         method_of(cell, quick=False)
-    monkeypatch.setitem(METHODS, "not-yet", METHODS["dp-merf"])
+    monkeypatch.setitem(METHODS._own, "not-yet", METHODS["dp-merf"])
     monkeypatch.setattr("limbeck.papers.making.make_method", lambda n, s=None: METHODS[n]())
     method, remark = method_of(replace(cell, method="not-yet"), quick=False)
     assert method == METHODS["dp-merf"]() and "no recipe" in remark
@@ -266,7 +266,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
         )
         == 2
     )
-    assert "--cache" in capsys.readouterr().err
+    assert "cache" in capsys.readouterr().err
     with pytest.raises(LimbeckError, match="seeds > 0"):
         papers.reproduce(TINY, seeds=0, cache=tmp_path)
     assert set(unobtainable()) == {"svhn", "cifar100", "celeba"}
