@@ -32,17 +32,8 @@ def make_card(
 ) -> str:
     """README.md of a release."""
     guarantee, method = certificate["guarantee"], certificate["method"]
-    if certificate["releasable"]:
-        stamp = ""
-    else:
-        stamp = (
-            "\n> **Not for release:** " + "; ".join(certificate["not_releasable_because"]) + ".\n"
-        )
-    charges = "".join(
-        f"| {c['name']} | {c['mechanism']} | {c['sensitivity']:g} | {c['noise_multiplier']:.4g} | "
-        f"{'all rows' if c['sampling'] is None else 'Poisson ' + format(c['sampling'], '.3g')} | {c['steps']} |\n"
-        for c in certificate["charges"]
-    )
+    reasons = "; ".join(certificate["not_releasable_because"])
+    stamp = "" if certificate["releasable"] else f"\n> **Not for release:** {reasons}.\n"
     contents = "".join(
         f"- `{name}`: {_CONTENTS[name] if name in _CONTENTS else _ALWAYS[name]}\n"
         for name in [*files, *_ALWAYS]
@@ -76,7 +67,7 @@ What was measured; noise is given in multiples of the sensitivity:
 
 | measurement | mechanism | sensitivity | noise | sampling | steps |
 |---|---|---|---|---|---|
-{charges}
+{_charges(certificate)}
 Check it with `limbeck verify` on this folder: epsilon is recomputed from `certificate.json` alone.
 
 It rests on these assumptions:
@@ -93,6 +84,15 @@ and has these limits:
 {_bullets(citations(certificate))}
 [limbeck]: the software of this name, version {certificate["software"]["limbeck"]}
 """
+
+
+def _charges(certificate: Mapping[str, Any]) -> str:
+    """A line of the table for each measurement."""
+    return "".join(
+        f"| {c['name']} | {c['mechanism']} | {c['sensitivity']:g} | {c['noise_multiplier']:.4g} | "
+        f"{'all rows' if c['sampling'] is None else 'Poisson ' + format(c['sampling'], '.3g')} | {c['steps']} |\n"
+        for c in certificate["charges"]
+    )
 
 
 def make_croissant(

@@ -7,6 +7,7 @@ places, and a sum of directions by twice their norm.
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -135,9 +136,9 @@ class Tally(Mechanism):
         """A tally with the answers of some teachers added."""
         return partial + self.counted(made)
 
+    @abc.abstractmethod
     def counted(self, answers: np.ndarray) -> np.ndarray:
         """The tally of some teachers' answers."""
-        raise NotImplementedError
 
     def session(self, held: HeldRows, row_map: Faculty) -> Session:
         return _Questioning(self, held, row_map)
