@@ -61,10 +61,10 @@ def map_digest(spec: Any, state: Mapping[str, Any]) -> str:
 
 
 def public_digest(text: str, values: Any) -> str:
-    """SHA-256 of a text and of all arrays in a tree of public values."""
+    """SHA-256 of a text and of all arrays and texts in a tree of public values."""
     digest = hashlib.sha256(text.encode())
     for leaf in jax.tree_util.tree_leaves(values):
-        if isinstance(leaf, jax.Array | np.ndarray | np.generic | bool | int | float):
+        if isinstance(leaf, jax.Array | np.ndarray | np.generic | bool | int | float | str):
             array = np.asarray(leaf)
             digest.update(f"{array.dtype}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers import ask, planned, table_rows, table_schema
 from kinds import KINDS, VALUES, Kind, answers
@@ -163,3 +164,10 @@ def test_the_order_of_questions_does_not_matter() -> None:
     private = ask(_data(), *(k.question for k in kinds), multiplier=2.0)
     for kind in reversed(kinds):
         assert (private.ask(kind.name, kind.row_map).values == alone[kind.name]).all()
+
+
+def test_states_that_differ_in_a_text_alone_are_told_apart() -> None:
+    from limbeck.privacy.map_spec import public_digest
+
+    one, two = (public_digest("", {"product": name, "x": np.ones(2)}) for name in ("a", "b"))
+    assert one != two == public_digest("", {"product": "b", "x": np.ones(2)})
