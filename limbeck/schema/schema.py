@@ -18,8 +18,12 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
-from .columns import Category, Column, Image, Numeric, Scalar
+from .category import Category
+from .columns import Column
+from .image import Image
 from .lifetime import Lifetime, is_number
+from .numeric import Numeric
+from .raw import Scalar
 
 
 def dataset_name(written: str) -> str:

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SchemaError
-from .columns import Category, Column, Date, Image, Numeric
+from .category import Category
+from .columns import Column
+from .date import Date
+from .image import Image
 from .lifetime import Lifetime, is_number
+from .numeric import Numeric
 from .schema import Schema
 
 UNFILLED = "?"
