@@ -16,8 +16,8 @@ from ..methods import AbstractKernelMethod
 from ..progress import Progress
 from ..scores import TWELVE
 from .bench import NotRun, bench, missing
-from .code import code_digest
 from .classifier import REMARK, classifier_identity, score_classifier
+from .code import code_digest
 from .exhibit import Cell, Exhibit
 from .keep import Keep
 from .kernelerror import kernel_errors
