@@ -123,11 +123,6 @@ def find(name: str) -> Exhibit:
     return found
 
 
-def unobtainable() -> dict[str, dict[str, str]]:
-    """Data sets of the papers that limbeck has no door to, with how to get them."""
-    return tomllib.loads((HOUSE / "unobtainable.toml").read_text(encoding="utf-8"))
-
-
 @cache
 def _all() -> dict[str, Exhibit]:
     found = {}
