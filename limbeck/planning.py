@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from .accounting import Budget, Charge, Cost, calibrate, calibrate_stopping, cost, stopping_cost
 from .errors import LimbeckError
 from .methods import AbstractInquiry, method_class
-from .privacy import Asked, Planned, Sum, Unit, estimates
+from .privacy import Asked, Planned, StateCounts, Sum, Unit, estimates
 from .schema import Schema
 
 CHOICE = "choice"
+CHECK = "column states"
+CHECK_SHARE = 0.01
+"""Of the budget, for the noisy check whether the file fits its schema."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +46,17 @@ class Plan:
     def unit(self) -> Unit:
         return Unit.of(self.budget)
 
+    @property
+    def check(self) -> Planned | None:
+        """The noisy check of the schema, if there is one: it comes first."""
+        first = self.questions[0] if self.questions else None
+        return first if first is not None and isinstance(first.question, StateCounts) else None
+
+    @property
+    def check_cost(self) -> Cost:
+        """What the check costs alone: all that is paid if it stops the run."""
+        return cost(() if self.check is None else self.check.charges, self.budget)
+
 
 def plan(
     method: AbstractInquiry | str,
@@ -50,6 +64,7 @@ def plan(
     budget: Budget | float,
     *,
     choice: tuple[int, float] | None = None,
+    check: bool = False,
 ) -> Plan:
     """Calibrate everything the method and the schema will ask, jointly, to the budget.
 
@@ -58,6 +73,7 @@ def plan(
         schema: The public description of the data; bounds it wants estimated are charged too.
         budget: Epsilon and delta for the whole run, or epsilon alone: delta then suits the rows.
         choice: Number of candidates made from the same answers, and the share for comparing them.
+        check: Whether the file is first held against the schema, with noise, as `distill` does.
     """
     if isinstance(method, str):
         method = method_class(method)()
@@ -68,6 +84,9 @@ def plan(
     budget = Budget.of(budget, schema.rows)
     comparing = None if choice is None else Asked(question=choice_of(choice[0]), share=choice[1])
     asked = _asked(method, schema, budget, comparing)
+    if check:
+        rest = [replace(one, share=(1 - CHECK_SHARE) * one.share) for one in asked]
+        asked = [Asked(question=check_of(schema), share=CHECK_SHARE), *rest]
     charges = calibrate(*_priced(asked, budget), budget)
     return _planned(method, schema, budget, asked, charges, cost(charges, budget))
 
@@ -95,6 +114,11 @@ def plan_stopping(
     ]
 
 
+def check_of(schema: Schema) -> StateCounts:
+    """What the noisy check measures: whether the file fits its schema."""
+    return StateCounts.of_schema(CHECK, schema)
+
+
 def choice_of(candidates: int) -> Sum:
     """What comparing candidates measures: the differences between their numbers of right
     predictions, all at once, or for one alone (of randomly many) that number."""
@@ -109,10 +133,12 @@ def charges_of(
     *,
     estimated: Sequence[str],
     candidates: int = 0,
+    check: bool = False,
 ) -> list[Charge]:
     """What a run must have been charged for, noise aside: of a settled schema, of which some columns
-    were estimated, and of a choice among candidates, if there are any."""
-    asked = method.questions(schema) + estimates(tuple(estimated), schema, budget)
+    were estimated, of a choice among candidates, if there are any, and of a check of the schema."""
+    asked = [Asked(question=check_of(schema), share=0.0)] if check else []
+    asked += method.questions(schema) + estimates(tuple(estimated), schema, budget)
     if candidates:
         asked.append(Asked(question=choice_of(candidates), share=0.0))
     return _priced(asked, budget)[0]

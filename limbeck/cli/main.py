@@ -50,7 +50,7 @@ VERBS = (
 for _verb in VERBS:
     app.command()(_verb)
 
-SWITCHES = re.compile(r"\b(force|non_private|pay_again)=True\b")
+SWITCHES = re.compile(r"\b(force|non_private|pay_again)=True\b|\bcheck=False\b")
 """Arguments of Python's verbs that errors name, and that are switches here."""
 
 INTERRUPTED = "Interrupted. What was paid for is kept, and the same command resumes it."
@@ -99,7 +99,7 @@ def main() -> NoReturn:
 def _fail_because(error: BaseException) -> NoReturn:
     """One line about an error that the user can mend; any other goes on its way."""
     if isinstance(error, LimbeckError):
-        _fail(SWITCHES.sub(lambda found: "--" + found[1].replace("_", "-"), str(error)))
+        _fail(SWITCHES.sub(_switch, str(error)))
     if isinstance(error, KeyboardInterrupt):
         _fail(INTERRUPTED, 130)
     if isinstance(error, ModuleNotFoundError):
@@ -122,6 +122,10 @@ def _fail_because(error: BaseException) -> NoReturn:
             _fail("A file ended before it was complete. Get a whole copy of it.")
         _fail(INTERRUPTED, 130)
     raise error
+
+
+def _switch(found: re.Match[str]) -> str:
+    return "--no-check" if found[1] is None else "--" + found[1].replace("_", "-")
 
 
 def _open_streams() -> None:

@@ -68,6 +68,7 @@ def plan(
     recipe: opt.RecipePath = None,
     per_class: opt.PerClass = None,
     setting: opt.Settings = None,
+    no_check: opt.NoCheck = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show what would be spent on what. Reads the schema and column names, no rows."""
@@ -78,7 +79,7 @@ def plan(
     chosen = opt.choose_recipe(method, recipe, settings, declared)
     dataset = lk.read(data, declared)
     budget = opt.read_budget(epsilon, delta, chosen.adjacency, declared)
-    planned = lk.plan(chosen.method, dataset.schema, budget)
+    planned = lk.plan(chosen.method, dataset.schema, budget, check=not no_check)
     refusal = refusal_of(planned)
     if as_json:
         print_json(
@@ -86,6 +87,7 @@ def plan(
                 "charges": [c.facts() for c in planned.charges],
                 "epsilon": finite(planned.cost.epsilon),
                 "delta": budget.delta,
+                "check_epsilon": None if no_check else finite(planned.check_cost.epsilon),
                 "refused_because": refusal,
             }
         )
@@ -125,6 +127,7 @@ def distill(
     force: opt.Force = False,
     non_private: opt.NonPrivate = False,
     pay_again: opt.PayAgain = False,
+    no_check: opt.NoCheck = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Make a private release from a data set."""
@@ -142,7 +145,8 @@ def distill(
     dataset = lk.read(data, declared)
     steps = _steps(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
     common: dict[str, Any] = {
-        "out": out, "rows": chosen.rows, "seed": seed, "force": force, "pay_again": pay_again
+        "out": out, "rows": chosen.rows, "seed": seed, "force": force, "pay_again": pay_again,
+        "check": not no_check,
     }  # fmt: skip
     source = chosen.settings_source
     with progress_bars(quiet=as_json, steps=steps, spent=booked(epsilon)) as common["progress"]:

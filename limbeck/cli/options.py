@@ -86,6 +86,10 @@ PayAgain = Annotated[
         "--pay-again", help="Give up an unfinished run of the same kind, which stays booked."
     ),
 ]
+NoCheck = Annotated[
+    bool,
+    typer.Option("--no-check", help="Do not hold the file against its schema first, with noise."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 

@@ -71,6 +71,8 @@ def progress_bars(
         TimeRemainingColumn,
     )
 
+    from ..planning import CHECK
+
     # Together within 80 columns.
     columns = (
         TextColumn("  {task.description:<18}", markup=False),
@@ -85,7 +87,7 @@ def progress_bars(
 
         def bar(phase: str, done: float) -> None:
             if phase not in tasks:
-                beside = "" if phase == "reading" else spent
+                beside = "" if phase in ("reading", CHECK) else spent
                 tasks[phase] = bars.add_task(phase, total=1.0, where="", spent=beside)
             count = (steps or {}).get(phase.rpartition(", ")[2], 1)
             where = f"{round(done * count)}/{count}" if count > 1 else f"{done:.0%}"
@@ -181,7 +183,23 @@ def show_plan(planned: Plan) -> None:
         f"epsilon {cost.epsilon:.6g} at delta {cost.delta:g} ({planned.budget.adjacency}); "
         f"of delta, {cost.slack:.2g} goes to the grid and {cost.threshold:.2g} to thresholds."
     )
+    _show_check(planned)
     console.print("No row was read and nothing was spent.")
+
+
+def _show_check(planned: Plan) -> None:
+    """What is said of the check before it is paid for."""
+    from ..schema.fit import SURE
+
+    if planned.check is None:
+        console.print("No check: the file is not held against its schema first.")
+        return
+    charge = planned.check.charges[0]
+    console.print(
+        f"First the check ({charge.name}), booked alone: epsilon {planned.check_cost.epsilon:.2g}. If by its "
+        f"noisy counts a column is mostly unusable, the rest is not spent. It can tell from about "
+        f"{math.ceil(2 * SURE * charge.noise):,} rows on."
+    )
 
 
 def show_spent(account: Account) -> None:

@@ -238,7 +238,7 @@ def measure_scores(
             law=paid.noise.law,
             source="fixed beforehand",
             public_seed=0,
-            check=seen_section(paid.looks),
+            check=seen_section(planned, paid.looks),
         )
     return MeasuredScores(
         certificate={**certificate, "limits": list(LIMITS)}, answers=answers, counts=counts

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from ..accounting import Charge
 from ..schema import Lifetime
 from .booked import Run
 from .entries import append, lifetime_of, run_of, runs_of
@@ -40,8 +41,8 @@ class Book:
             _admit(database, dataset, lifetime, run)
 
     def charge(self, lifetime: Lifetime, run: Run, *, instead_of: str | None = None) -> None:
-        """Check and book in one transaction; called before noise is drawn. `instead_of` is an
-        unfinished run that is given up; it stays booked."""
+        """Check and book in one transaction; called before noise is drawn. A run that is booked again is
+        booked anew, with all its charges. `instead_of` is an unfinished run that is given up; it stays booked."""
         with self._connect() as database:
             database.execute("BEGIN IMMEDIATE")
             _admit(database, run.dataset, lifetime, run)
@@ -51,15 +52,17 @@ class Book:
                 _mark(database, instead_of, "abandoned")
             append(database, "run", run.dataset, run.id, run.facts())
 
-    def finish(self, run: str) -> None:
-        """Mark a run as completed; its charge stays what it was."""
+    def finish(self, run: str, state: str = "done") -> None:
+        """Mark what became of a run; its charge stays what it was."""
         with self._connect() as database:
             database.execute("BEGIN IMMEDIATE")
-            _mark(database, run, "done")
+            _mark(database, run, state)
 
-    def has(self, run: str) -> bool:
+    def booked(self, run: str) -> tuple[Charge, ...]:
+        """What was booked for a run so far: its check, then everything; nothing if it is not known."""
         with self._connect() as database:
-            return run_of(database, run) is not None
+            facts = run_of(database, run)
+        return () if facts is None else Run.from_facts(facts).charges
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
@@ -81,7 +84,8 @@ def booked_runs(database: sqlite3.Connection, dataset: str) -> tuple[Run, ...]:
 def _admit(database: sqlite3.Connection, dataset: str, declared: Lifetime, run: Run) -> None:
     held = lifetime_of(database, dataset)
     lifetime = declared if held is None else Lifetime(**held)
-    check_admitted(run, booked_runs(database, dataset), declared, lifetime)
+    before = [booked for booked in booked_runs(database, dataset) if booked.id != run.id]
+    check_admitted(run, before, declared, lifetime)
 
 
 def _mark(database: sqlite3.Connection, run: str, state: str) -> None:

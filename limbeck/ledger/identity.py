@@ -23,6 +23,7 @@ def identity(planned: Plan, noise: Noise) -> dict[str, object]:
         "budget": vars(planned.budget),
         "seed": hashlib.sha256(noise.secret).hexdigest() if noise.seeded else None,
         "law": noise.law,
+        **({} if planned.check is None else {"check": True}),
     }
 
 

@@ -1,22 +1,32 @@
-"""A paid run: the plan's whole charge is booked before any noise is drawn, and a killed run resumes."""
+"""A paid run: what is asked is booked before its noise is drawn, and a killed run resumes.
+
+First the noisy check of the schema, if one is planned, is booked alone and asked. Where it finds a column
+that is mostly unusable, the run ends there. Else all charges are booked before anything else is asked.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..accounting import Budget, Charge
+from ..accounting import Budget, Charge, Cost
 from ..data import Dataset
-from ..errors import LimbeckError
+from ..errors import DataError, LimbeckError, LimbeckWarning
 from ..planning import Plan
 from ..privacy import Noise, Private
 from ..progress import Progress
-from .booked import new_run
+from ..schema import Fit, fits_of
+from .booked import Run, new_run
 from .identity import another_plan, identity, kept_plan
 from .job import Job
 from .ledger import Ledger
+
+STOPPED = "stopped by its check"
+WARNED = 0.05
+"""Share of unusable cells from which on a column is warned of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +41,8 @@ class PaidRun:
     progress: Progress
     looks: tuple[str, ...]
     """When the owner looked at the rows without noise."""
+    fits: tuple[Fit, ...] = ()
+    """What the noisy check found of each column."""
 
     def part(self, name: str, planned: Plan) -> PaidRun:
         """A run within this one, with noise and kept answers of its own; this one pays for it."""
@@ -74,8 +86,9 @@ def paid_run(
         if secret is not None:
             noise = Noise(secret=secret, seeded=noise.seeded, law=noise.law)
         private = Private(data, planned.questions, planned.unit, noise, job, progress)
+        fits = booking.settle(run, private)
         looks = tuple(ledger.looks().get(planned.schema.dataset, ()))
-        yield PaidRun(private, noise, data, planned.budget, job, progress, looks)
+        yield PaidRun(private, noise, data, planned.budget, job, progress, looks, fits)
         ledger.finish(run)
         job.erase()
 
@@ -87,9 +100,20 @@ def randomness(seed: int | None, noise: Noise | None) -> Noise:
     return noise or (Noise() if seed is None else Noise.from_seed(seed))
 
 
+def misfit(words: Sequence[str], price: Cost) -> DataError:
+    """Why a run was stopped by its check."""
+    told = " ".join(f"Column{w.removeprefix('column')}" for w in words)
+    return DataError(
+        f"Stopped by the noisy check, before anything else was paid for: the file does not fit its "
+        f"schema. {told} Spent was the check alone, epsilon {price.epsilon:.2g}; nothing was written. "
+        "Mend the schema or the file; to go on without a check: check=False."
+    )
+
+
 @dataclass(frozen=True)
 class _Booking:
-    """The order of payment: plan compared, budget asked, rows read, charge on disk, then noise."""
+    """The order of payment: plan compared, budget asked, rows read, charge on disk, then noise; the
+    check's first, alone."""
 
     job: Job
     ledger: Ledger
@@ -102,9 +126,8 @@ class _Booking:
         the ledger's name of the run, and the secret it is resumed with, if it is."""
         job, ledger, plan = self.job, self.ledger, self.planned
         dataset, lifetime = plan.schema.dataset, plan.schema.lifetime
-        run = new_run(dataset, plan.method.name, plan.charges, plan.cost, plan.budget.adjacency)
-        left, same = job.run, job.plan == self.plan
-        paid = left is not None and ledger.has(left)
+        run, left, same = self._run(), job.run, job.plan == self.plan
+        paid = left is not None and bool(ledger.booked(left))
         if paid and not same and not self.pay_again:
             raise another_plan(job.plan, self.plan)
         secret = job.secret() if same and not self.pay_again else None
@@ -114,15 +137,52 @@ class _Booking:
         progress("reading", 1.0)
         if secret is not None and left is not None and job.matches(data._digest(secret)):
             if not paid:  # killed between writing the state and booking the charge
-                ledger.charge(lifetime, replace(run, id=left))
+                ledger.charge(lifetime, self._first(replace(run, id=left)))
             return left, secret
         if left is not None:  # never lose the old state for a run that cannot be paid
             ledger.check(dataset, lifetime, run)
         job.clear()
         job.begin(run.id, noise.secret, data._digest(noise.secret), self.plan)
         try:
-            ledger.charge(lifetime, run, instead_of=left)
+            ledger.charge(lifetime, self._first(run), instead_of=left)
         except LimbeckError:
             job.erase()
             raise
         return run.id, None
+
+    def settle(self, run: str, private: Private) -> tuple[Fit, ...]:
+        """Ask the check, and pay for the rest if it finds no column mostly unusable."""
+        check, columns = self.planned.check, self.planned.schema.columns
+        if check is None:
+            return ()
+        found = private.ask(check.question.name)
+        fits = fits_of(columns, found.values.reshape(len(columns), -1), found.noise)
+        if self.ledger.booked(run) == self.planned.charges:  # resumed: it was decided before
+            return fits
+        try:
+            self._decide(run, fits)
+        except LimbeckError:
+            self.job.erase()
+            raise
+        return fits
+
+    def _decide(self, run: str, fits: Sequence[Fit]) -> None:
+        unusable = [fit.words for fit in fits if fit.mostly_unusable]
+        if unusable:
+            self.ledger.finish(run, STOPPED)
+            raise misfit(unusable, self.planned.check_cost)
+        self.ledger.charge(self.planned.schema.lifetime, replace(self._run(), id=run))
+        for fit in (fit for fit in fits if fit.exceeds(WARNED)):
+            warnings.warn(f"By the noisy check, {fit.words}", LimbeckWarning, stacklevel=2)
+
+    def _run(self) -> Run:
+        """All of the run, to be booked."""
+        plan = self.planned
+        return new_run(
+            plan.schema.dataset, plan.method.name, plan.charges, plan.cost, plan.budget.adjacency
+        )
+
+    def _first(self, run: Run) -> Run:
+        """What is booked first: the check alone, if there is one."""
+        check, price = self.planned.check, self.planned.check_cost
+        return run if check is None else replace(run, charges=check.charges, epsilon=price.epsilon)

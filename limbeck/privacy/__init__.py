@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .questions.histogram import Histogram as Histogram
     from .questions.laplace_histogram import LaplaceHistogram as LaplaceHistogram
     from .questions.outer import OuterSum as OuterSum
+    from .questions.states import StateCounts as StateCounts
     from .questions.sum import Sum as Sum
     from .row_maps import BlockFactors as BlockFactors
     from .row_maps import FeatureMap as FeatureMap
@@ -76,6 +77,7 @@ else:
             "questions.histogram": "Histogram",
             "questions.laplace_histogram": "LaplaceHistogram",
             "questions.outer": "OuterSum",
+            "questions.states": "StateCounts",
             "questions.sum": "Sum",
             "row_maps": "BlockFactors FeatureMap GroupedFeatures LabelledFactors OneBlock",
             "teachers.ballots": "Ballot Directions Votes",

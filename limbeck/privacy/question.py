@@ -169,7 +169,7 @@ class Question(abc.ABC):
     """What will be asked of the rows, from public knowledge alone.
 
     Shapes are the largest that a map chosen after earlier answers may have. A row without a declared
-    label enters no question.
+    label enters no question but the check of the schema (`StateCounts`).
     """
 
     engines: ClassVar[tuple[str, ...]] = ("local",)

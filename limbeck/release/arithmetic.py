@@ -156,7 +156,7 @@ def _recompute(certificate: Mapping[str, Any]) -> Cost:
     _check_unit(certificate, budget, layout)
     _check_data(certificate["data"])
     if layout > 1:
-        _check_check(certificate["check"], budget)
+        _check_check(certificate["check"], certificate["charges"], budget)
     return found
 
 
@@ -301,13 +301,22 @@ def _check_data(data: Mapping[str, Any]) -> None:
         raise ReleaseError("The certificate's dataset is not the one its schema names.")
 
 
-def _check_check(check: Mapping[str, Any], budget: Budget) -> None:
-    """A noisy look at the rows before the run has a price of its own, which must add up, too."""
-    if (check["seen"] == "with noise") != bool(check["charges"]):
+def _check_check(
+    check: Mapping[str, Any], charges: Sequence[Mapping[str, Any]], budget: Budget
+) -> None:
+    """A noisy look at the rows before the run is among its charges, and has a price of its own, which
+    must add up, too; one without noise can come with it or without."""
+    noisy = bool(check["charges"])
+    if check["seen"] != "without noise" and (check["seen"] == "with noise") != noisy:
         raise ReleaseError(
             f"The certificate's check says seen = {check['seen']!r} and has {len(check['charges'])} "
             "charges."
         )
+    for charge in check["charges"]:
+        if charge not in charges:
+            raise ReleaseError(
+                f"The check's charge '{charge['name']}' is not among the release's charges."
+            )
     if check["charges"]:
         own = Budget(_number(check["epsilon"]), check["delta"], budget.adjacency)
         found = cost(_charges(check["charges"]), own)
@@ -315,6 +324,16 @@ def _check_check(check: Mapping[str, Any], budget: Budget) -> None:
             raise ReleaseError(
                 f"The check's charges cost epsilon {found.epsilon:.6g}, more than {own.epsilon:g}."
             )
+    _check_results(check)
+
+
+def _check_results(check: Mapping[str, Any]) -> None:
+    """Noisy counts are published as they were charged: all there are, with their noise."""
+    found, paid = check["results"], sum(c["coordinates"] for c in check["charges"])
+    told = 0 if found is None else sum(len(states) for states in found["columns"].values())
+    noise = [c["noise_multiplier"] * c["sensitivity"] for c in check["charges"]]
+    if told != paid or (found is not None and not math.isclose(found["noise"], noise[0])):
+        raise ReleaseError("The check's results are not what its charges pay for.")
 
 
 @functools.cache

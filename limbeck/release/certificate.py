@@ -111,7 +111,7 @@ def make_certificate(
     """
     found = cost_of(charges, plan.budget, chosen_among)
     reasons = _reasons(plan.budget, seeded=seeded, law=law, unpaid=unpaid)
-    facts, seen = schema.facts(), dict(check or seen_section())
+    facts, seen = schema.facts(), dict(check or seen_section(plan))
     first = LOOKED if seen["seen"] == "without noise" else ASSUMPTIONS[0]
     return {
         "format": FORMAT,

@@ -57,10 +57,21 @@ def check_questions(
     runs = [(stated["settings"], certificate["charges"])]
     if chosen and chosen["mean_runs"] is not None:
         runs += [(c["settings"], c["charges"]) for c in chosen["candidates"]]
-    estimated = certificate["data"]["estimated_columns"]
+    more = {
+        "estimated": certificate["data"]["estimated_columns"],
+        "candidates": _candidates(chosen),
+        "check": bool(certificate.get("check", {}).get("charges")),
+    }
     for settings, charges in runs:
-        asked = _asked(method, settings, schema, budget, estimated, chosen)
+        asked = _asked(method, settings, schema, budget, more)
         _compare(method.name, asked, charges)
+
+
+def _candidates(chosen: Mapping[str, Any] | None) -> int:
+    """How many candidates the charged choice compares at once."""
+    if chosen is None:
+        return 0
+    return 1 if chosen["mean_runs"] else len(chosen["candidates"])
 
 
 def _asked(
@@ -68,16 +79,12 @@ def _asked(
     settings: Mapping[str, Any],
     schema: Schema,
     budget: Budget,
-    estimated: Sequence[str],
-    chosen: Mapping[str, Any] | None,
+    more: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Facts of every charge of a run with these settings, by name."""
-    candidates = 0
-    if chosen is not None:
-        candidates = 1 if chosen["mean_runs"] else len(chosen["candidates"])
+    """Facts of every charge of a run with these settings, and of what is asked besides, by name."""
     try:
         made = method.from_settings(settings)
-        asked = charges_of(made, schema, budget, estimated=estimated, candidates=candidates)
+        asked = charges_of(made, schema, budget, **more)
     except LimbeckError as error:
         raise ReleaseError(f"The certificate's method cannot be: {error}") from None
     return {c.name: c.facts() for c in asked}

@@ -58,6 +58,7 @@ def make_report(
         "delta": number(certificate["guarantee"]["delta"]),
         "statement": _statement(certificate["guarantee"]),
         "charges": _charges(certificate),
+        "check": _check(certificate),
         "spent": shares_bar([(c["name"], certificate["shares"][c["name"]]) for c in certificate["charges"]]),
         "pictures": contents.pictures(first, real) if first.schema.image else [],
         "columns": [] if first.schema.image else contents.columns(first, real),
@@ -115,6 +116,19 @@ def _charges(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
         }
         for c in certificate["charges"]
     ]
+
+
+def _check(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What is known of how the rows fitted their schema before the run."""
+    check = certificate.get("check")
+    if check is None or check["seen"] == "no":
+        return None
+    found = check["results"] or {"noise": 0.0, "columns": {}}
+    rows = [
+        {"name": name, "counts": [f"{count:,.0f}" for count in states.values()]}
+        for name, states in found["columns"].items()
+    ]
+    return {"statement": check["statement"], "rows": rows, "noise": f"{found['noise']:,.3g}"}
 
 
 def _scores(scores: Scores) -> dict[str, Any]:

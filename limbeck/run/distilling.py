@@ -46,12 +46,14 @@ def distill(
     progress: Progress = lambda phase, done: None,
     noise: Noise | None = None,
     pay_again: bool = False,
+    check: bool = True,
 ) -> Release:
     """Make a differentially private release.
 
-    The plan's whole charge is booked in the ledger before any noise is drawn. A run that is killed
-    is resumed by calling again with the same arguments: it pays nothing more and gives the same
-    answers.
+    First a noisy check tells whether the file fits its schema: 1 % of the budget, booked alone. Where
+    a column is mostly unusable, the run stops there. Else the plan's whole charge is booked in the
+    ledger before any other noise is drawn. A run that is killed is resumed by calling again with the
+    same arguments: it pays nothing more and gives the same answers.
 
     Args:
         data: The rows with their schema, from `limbeck.read`.
@@ -68,12 +70,14 @@ def distill(
         progress: Called with a phase and a fraction done.
         noise: Instead of a seed: the randomness that a test of the software brings.
         pay_again: Give up an unfinished run of the same kind, which stays booked, and pay anew.
+        check: Whether to hold the file against its schema first, with noise.
 
     Raises:
+        DataError: The file does not fit its schema; no more than the check was spent then.
         LimbeckError: For anything a user can mend; nothing was spent then.
     """
     check_read(data)
-    planned = plan(method, data.schema, budget)
+    planned = plan(method, data.schema, budget, check=check)
     if not planned.budget.private and not non_private:
         raise LimbeckError("epsilon = infinity adds no noise; say so with non_private=True.")
     if rows is not None:
@@ -195,7 +199,7 @@ def _make(
         source=settings_source,
         unpaid=unpaid,
         public_seed=public_seed,
-        check=seen_section(paid.looks),
+        check=seen_section(planned, paid.looks, paid.fits),
     )
     check_before_publishing(certificate, schema, type(method), product.measurements)
     count = rows or release_size(product, schema)

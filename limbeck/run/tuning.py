@@ -109,6 +109,7 @@ def tune(
     progress: Progress = lambda phase, done: None,
     noise: Noise | None = None,
     pay_again: bool = False,
+    check: bool = True,
 ) -> Release:
     """Make a release with the best of a few declared settings, all of it within one budget.
 
@@ -129,6 +130,8 @@ def tune(
         progress: Called with a phase and a fraction done.
         noise: Instead of a seed: the randomness that a test of the software brings.
         pay_again: Give up an unfinished run of the same kind, which stays booked, and pay anew.
+        check: Whether to hold the file against its schema first, with noise, as `distill` does. Not done
+            where candidates measure different things and randomly many are run: the certificate says so.
     """
     fraction(share=share)
     budget = _checked(data, candidates, budget)
@@ -142,6 +145,7 @@ def tune(
         share=share,
         rows=rows,
         source=settings_source,
+        check=check,
         paying={
             "ledger": ledger,
             "noise": randomness(seed, noise),
@@ -166,6 +170,8 @@ class _Task:
     source: str
     paying: Mapping[str, Any]
     """How the run is paid for, as `paid_run` takes it."""
+    check: bool
+    """Whether to hold the file against its schema first; not where randomly many candidates are run."""
     store: Callable[[Release], object]
     """Write the winner where it was wanted; called before the run's state is erased."""
 
@@ -200,9 +206,8 @@ def _free(candidates: Sequence[AbstractMethod]) -> bool:
 
 def _from_measurements(task: _Task) -> Release:
     candidates = task.candidates
-    planned = plan(
-        candidates[0], task.data.schema, task.budget, choice=(len(candidates), task.share)
-    )
+    choice = len(candidates), task.share
+    planned = plan(candidates[0], task.data.schema, task.budget, choice=choice, check=task.check)
     with paid_run(planned, task.data, **task.paying) as paid:
         private, progress = paid.private, task.paying["progress"]
         schema, seed = private.estimate(), paid.noise.public_seed("method")
@@ -306,7 +311,7 @@ def _release(
         source=source,
         public_seed=seed,
         chosen_among=chosen,
-        check=seen_section(paid.looks),
+        check=seen_section(planned, paid.looks, paid.fits),
     )
     check_before_publishing(certificate, schema, type(best.method), best.product.measurements)
     return Release(
