@@ -58,7 +58,9 @@ def test_a_killed_run_resumes_without_paying_twice(
     [job] = list(ledger.jobs.iterdir())
     secret = (job / "secret").read_bytes()
     assert (job / "secret").stat().st_mode & 0o077 == 0 and job.stat().st_mode & 0o077 == 0
-    kept = {p.name: np.load(p) for p in job.glob("*.npy")}
+    kept = {p.name: np.load(p) for p in job.glob("[!c]*.npy")} | {
+        p.name: np.load(p) for p in job.glob("class*.npy")
+    }  # the check's are not among the measurements
     assert bool(kept) == (place in ("post-processing", "saving"))
     release = lk.distill(lk.read(rows, table_schema()), METHOD, BUDGET, ledger=ledger, out=out)
     for name, answer in kept.items():
@@ -86,9 +88,9 @@ def test_a_resumed_run_draws_the_same_noise(
     monkeypatch.setattr(Job, "save", die)
     for _ in range(2):
         with pytest.raises(Killed):
-            lk.distill(lk.read(rows, table_schema()), METHOD, BUDGET, ledger=ledger)
+            lk.distill(lk.read(rows, table_schema()), METHOD, BUDGET, ledger=ledger, check=False)
     monkeypatch.setattr(Job, "save", save)
-    release = lk.distill(lk.read(rows, table_schema()), METHOD, BUDGET, ledger=ledger)
+    release = lk.distill(lk.read(rows, table_schema()), METHOD, BUDGET, ledger=ledger, check=False)
     for answer in seen:
         assert np.array_equal(answer.ravel(), release.measurements["class counts"])
 

@@ -189,7 +189,7 @@ def show_plan(planned: Plan) -> None:
 
 def _show_check(planned: Plan) -> None:
     """What is said of the check before it is paid for."""
-    from ..schema.fit import SURE
+    from ..schema import enough_rows
 
     if planned.check is None:
         console.print("No check: the file is not held against its schema first.")
@@ -198,7 +198,7 @@ def _show_check(planned: Plan) -> None:
     console.print(
         f"First the check ({charge.name}), booked alone: epsilon {planned.check_cost.epsilon:.2g}. If by its "
         f"noisy counts a column is mostly unusable, the rest is not spent. It can tell from about "
-        f"{math.ceil(2 * SURE * charge.noise):,} rows on."
+        f"{math.ceil(enough_rows(charge.noise)):,} rows on."
     )
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
 from ..data import Dataset, bare_rows, read
-from ..errors import DataError, LimbeckError, positive
+from ..errors import DataError, LimbeckError, LimbeckWarning, positive
 from ..methods import Distilled
 from ..progress import Progress
 from ..release import Images, Release, certificate_digest
+from ..schema import counted, fits_of
 from ..scores import Scores, battery
+
+MISREAD = 0.1
+"""Share of a column's test cells that do not fit from which on scores are warned of."""
 
 
 def evaluate(
@@ -39,6 +44,7 @@ def evaluate(
     seeds = seeds if seeds is not None else 3 if full else 1
     positive(seeds=seeds)
     tested = real_rows(test, release)
+    _warn_of_misread(tested)
     control = None if train is None else real_rows(train, release)
     released = released_data(release)
     found = battery(
@@ -65,6 +71,20 @@ def real_rows(rows: object, release: Release) -> Dataset:
             "`release.schema`."
         )
     return data
+
+
+def _warn_of_misread(tested: Dataset) -> None:
+    """Test rows that do not fit the schema are misread as the release's rows were: scores then praise it."""
+    states = bare_rows(tested).states
+    assert states is not None
+    for fit in fits_of(tested.schema.columns, counted(states)):
+        if fit.exceeds(MISREAD):
+            warnings.warn(
+                f"The test rows do not fit the release's schema, so scores mean little: {fit.words} If the "
+                "release was made from rows like these, it was made from misread ones.",
+                LimbeckWarning,
+                stacklevel=3,
+            )
 
 
 def released_data(release: Release) -> Dataset:

@@ -18,7 +18,7 @@ from ..errors import DataError, LimbeckError, LimbeckWarning
 from ..planning import Plan
 from ..privacy import Noise, Private
 from ..progress import Progress
-from ..schema import Fit, fits_of
+from ..schema import Fit, can_tell, fits_of
 from .booked import Run, new_run
 from .identity import another_plan, identity, kept_plan
 from .job import Job
@@ -167,6 +167,7 @@ class _Booking:
         return fits
 
     def _decide(self, run: str, fits: Sequence[Fit]) -> None:
+        fits = fits if can_tell(fits) else ()
         unusable = [fit.words for fit in fits if fit.mostly_unusable]
         if unusable:
             self.ledger.finish(run, STOPPED)

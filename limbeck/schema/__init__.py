@@ -4,6 +4,8 @@ from .category import Category as Category
 from .columns import Column as Column
 from .date import Date as Date
 from .fit import Fit as Fit
+from .fit import can_tell as can_tell
+from .fit import enough_rows as enough_rows
 from .fit import fits_of as fits_of
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime

@@ -58,11 +58,10 @@ class Fit:
         return self.unusable - (self.rows - self.unusable) > SURE * spread
 
     def exceeds(self, share: float) -> bool:
-        """Whether more than a share of the cells is unusable, by more than noise would often make it."""
-        states = unusable(self.column.missing)
-        bad, rest = len(states), len(STATES) - len(states)
-        spread = self.noise * math.sqrt(bad * (1 - share) ** 2 + rest * share**2)
-        return self.unusable - share * self.rows > SURE / 2 * spread
+        """Whether surely more than a share of the cells is unusable for one and the same reason."""
+        most = max(self.counts[state] for state in unusable(self.column.missing))
+        spread = self.noise * math.sqrt((1 - share) ** 2 + (len(STATES) - 1) * share**2)
+        return most - share * self.rows > SURE * spread
 
     def band(self, state: int) -> str:
         """Roughly how many cells are in a state."""
@@ -78,6 +77,17 @@ class Fit:
             f"column '{self.column.name}': {much} of its cells do not fit its declaration as "
             f"{self.column.kind} ({self.column.declared}). Most of these {doubt}"
         )
+
+
+def can_tell(fits: Sequence[Fit]) -> bool:
+    """Whether there are enough rows, by all columns together, for noisy counts to say anything."""
+    rows = sum(fit.rows for fit in fits) / len(fits)
+    return rows >= enough_rows(fits[0].noise)
+
+
+def enough_rows(noise: float) -> float:
+    """From how many rows on it shows, with this noise in the counts, that all of a column is unusable."""
+    return SURE * math.sqrt(len(STATES)) * noise
 
 
 def band_of(count: float, rows: float) -> str:
