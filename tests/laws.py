@@ -114,6 +114,11 @@ CASES = [
     _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),
     _table("dp-kip, table", lk.DPKIP(**FEW | {"per_class": 2}, weigh_classes=True)),
     _images("dp-kip, images", lk.DPKIP(**FEW, corrupted=0.2)),
+    _images(
+        "dp-kip, started at prototypes",
+        lk.DPKIP(**FEW | {"start": "prototypes", "per_class": 2}, corrupted=0.2),
+    ),
+    _table("dp-kip, table, started at means", lk.DPKIP(**FEW | {"start": "means"})),
     _images("dp-kip, scattering", lk.DPKIP(**FEW, kernel=SCATTERING, ridge=1e-3, optimiser="sgd")),
     _images(
         "dp-kip, noise in feature space",
