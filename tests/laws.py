@@ -91,6 +91,7 @@ VOTES = {
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
 
 SCATTERING = lk.methods.ScatteringKernel()
+PIXELS = {"kernel": SCATTERING, "mechanism": "pixels"}
 
 CASES = [
     _table("dp-merf, table", lk.DPMERF(**TINY)),
@@ -119,10 +120,10 @@ CASES = [
         lk.DPKIP(**FEW | {"start": "prototypes", "per_class": 2}, corrupted=0.2),
     ),
     _table("dp-kip, table, started at means", lk.DPKIP(**FEW | {"start": "means"})),
-    _images("dp-kip, scattering", lk.DPKIP(**FEW, kernel=SCATTERING, ridge=1e-3, optimiser="sgd")),
+    _images("dp-kip, scattering", lk.DPKIP(**FEW | PIXELS, ridge=1e-3, optimiser="sgd")),
     _images(
         "dp-kip, noise in feature space",
-        lk.DPKIP(**FEW, kernel=SCATTERING, mechanism="features", ridge=1e-3),
+        lk.DPKIP(**FEW, kernel=SCATTERING, mechanism="features", directions=9, ridge=1e-3),
     ),
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),

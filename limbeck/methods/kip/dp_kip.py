@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,9 +20,10 @@ from ..base import Product, Progress, check_values_declared, values_of
 from ..mean_embedding.embedding import COUNTS, class_weights
 from ..part import Auto
 from ..source import Distilled
+from .feature_basis import feature_basis, pulled_size
 from .kernel import SupportRegression
 from .kernel_method import AbstractKernelMethod
-from .private_start import STARTS, PrivateStart
+from .private_start import STARTS, PrivateStart, within_domain
 
 GRADIENT = "gradient"
 """Name of the question that every step asks."""
@@ -91,6 +93,9 @@ class DPKIP(AbstractKernelMethod):
     """Standard deviation of the noise that learned rows start from, as the kernel sees rows; auto:
     0.3 for images, 1 for tables. Near the size of real rows one `clip` fits the first steps and
     the last; the papers' is 1."""
+    bounded: bool | Auto = "auto"
+    """Whether learned rows are kept to what the schema allows after every step: numbers within their
+    range, and weights of categories that add up to one; auto: for tables, whose rows are decoded."""
     labels: str = "balanced"
     """Labels of the learned rows, which stay fixed: as many of each class (balanced), or drawn
     at random (uniform)."""
@@ -98,9 +103,13 @@ class DPKIP(AbstractKernelMethod):
     """Share of a learned row's numbers that stay as they were drawn and are never learned."""
     corrupted_per_row: bool = False
     """Whether each learned row has such numbers in places of its own."""
-    mechanism: str = "pixels"
+    mechanism: str = "auto"
     """Where gradients are clipped and noise is added: in the rows' numbers (pixels), as in the
-    papers; or in the kernel's features, limbeck's own, cheaper per step (features)."""
+    papers; or in the kernel's features, limbeck's own, far cheaper per step (features). Auto:
+    features, where the kernel has any."""
+    directions: int = 256
+    """In how many directions of feature space gradients are taken, where they are taken there: those
+    in which features of pictures move most. All, where there are no more."""
     weigh_classes: bool = False
     """Whether a row's loss is weighted by the inverse of its class's noisy count, so that small
     classes count as much as large ones."""
@@ -112,6 +121,7 @@ class DPKIP(AbstractKernelMethod):
         positive(
             epochs=self.epochs,
             batch=self.batch,
+            directions=self.directions,
             clip=self.clip,
             learning_rate=self.learning_rate,
             adam_epsilon=self.adam_epsilon,
@@ -130,7 +140,7 @@ class DPKIP(AbstractKernelMethod):
             start=(self.start, STARTS),
             scaling=(self.scaling, ("free", "published")),
             labels=(self.labels, ("balanced", "uniform")),
-            mechanism=(self.mechanism, ("pixels", "features")),
+            mechanism=(self.mechanism, ("auto", "pixels", "features")),
         )
         if not 0 <= self.corrupted < 1:
             raise LimbeckError(f"Expected 0 <= corrupted < 1, got {self.corrupted}.")
@@ -167,8 +177,10 @@ class DPKIP(AbstractKernelMethod):
                 f"corrupted = {self.corrupted:g} leaves none of {schema.slots} numbers to learn; "
                 "choose less."
             )
-        if self.mechanism == "features":
-            width = self.kernel.features(schema, 0).size
+        parameters = size * width
+        if self._in_features:
+            every = self.kernel.features(schema, 0).size
+            width, parameters = min(self.directions, every), size * every
         steps = max(1, round(self.epochs / rate))
         if steps > MOST_STEPS:
             raise LimbeckError(
@@ -181,6 +193,7 @@ class DPKIP(AbstractKernelMethod):
             rate=rate,
             rows=schema.rows or 1,
             count=steps,
+            parameters=parameters,
         )
         first = []
         if self._private_start:
@@ -217,6 +230,12 @@ class DPKIP(AbstractKernelMethod):
         if self.start == "noise":
             return None
         return PrivateStart(kind=self.start, per_class=self.per_class, share=self.start_share)
+
+    @property
+    def _in_features(self) -> bool:
+        if self.mechanism == "auto":
+            return self.kernel.has_features
+        return self.mechanism == "features"
 
     def _measure_first(self, private: Private, seed: int) -> dict[str, Measurement]:
         """What is known of the rows before the first step."""
@@ -284,7 +303,8 @@ class DPKIP(AbstractKernelMethod):
             if self.optimiser == "adam"
             else optax.sgd(schedule)
         )
-        free = support.pick(support.start).astype(np.float32)
+        allowed = self._allowed(schema, regression)
+        free = allowed(support.pick(support.start).astype(np.float32))
         state = optimiser.init(jnp.asarray(free))
 
         @jax.jit
@@ -297,16 +317,35 @@ class DPKIP(AbstractKernelMethod):
                 noisy = ask({"parameters": state_of(free)})[0].values
                 scaled = jnp.asarray(gradient_of(noisy, free) / divisor, jnp.float32)
                 moved, state = update(scaled, state, jnp.asarray(free))
-                free = np.asarray(moved)
+                free = allowed(np.asarray(moved))
         return support.place(free)
+
+    def _allowed(
+        self, schema: Schema, regression: SupportRegression
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """What keeps the learned numbers to where they may be."""
+        if not (schema.image is None if self.bounded == "auto" else self.bounded):
+            return lambda free: free
+        support, view = regression.support, regression.view
+
+        def allowed(free: np.ndarray) -> np.ndarray:
+            rows = within_domain(schema, view.back(support.place(free)))
+            return support.pick(view(rows)).astype(np.float32)
+
+        return allowed
 
     def _mechanism(self, schema: Schema, regression: SupportRegression, seed: int) -> Any:
         """Where rows' gradients are taken: what clips and adds them up, the parameters they are taken
         at, and what turns their noisy sum into a gradient by the learned rows' free numbers."""
-        if self.mechanism == "pixels":
+        if not self._in_features:
             source = self.kernel.gradients(schema, seed, regression)
             return source, lambda free: free, lambda noisy, free: noisy
         features, support = self.kernel.features(schema, seed), regression.support
+        basis = np.eye(features.size)
+        if self.directions < features.size:
+            spread = regression.view.spread
+            basis = feature_basis(features, schema, support.start, spread, self.directions, seed)
+        unit = pulled_size(features, support.start, basis, seed)
 
         def placed(free: np.ndarray) -> np.ndarray:
             return support.place(free).astype(np.float32)
@@ -315,9 +354,10 @@ class DPKIP(AbstractKernelMethod):
             return features_of(features, placed(free)).ravel()
 
         def gradient_of(noisy: np.ndarray, free: np.ndarray) -> np.ndarray:
-            """By the chain rule: what is clipped and noised in feature space is free from there on."""
-            by_feature = noisy.reshape(len(support.start), -1).astype(np.float32)
-            return support.pick(pull_back(features, placed(free), by_feature))
+            """By the chain rule: what is clipped and noised in feature space is free from there on.
+            Scaled so that noise is as large as if it had been added to the numbers themselves."""
+            by_feature = noisy.reshape(len(support.start), -1) @ basis.T / unit
+            return support.pick(pull_back(features, placed(free), by_feature.astype(np.float32)))
 
         source = FeatureSpaceGradients(
             features=features,
@@ -325,5 +365,6 @@ class DPKIP(AbstractKernelMethod):
             ridge=regression.ridge,
             class_weights=regression.class_weights,
             view=regression.view,
+            basis=basis if basis.shape[1] < features.size else None,
         )
         return source, state_of, gradient_of
