@@ -19,6 +19,7 @@ from limbeck.features import FullyConnectedNTK, Scattering, centred
 from limbeck.methods import KERNELS, EmpiricalTangentKernel
 from limbeck.methods.kip.kernel import InnerProducts
 from limbeck.methods.kip.kip import Learned, _batch_loss, _moment_loss, moments_of
+from limbeck.methods.source import Distilled
 from limbeck.nets import LeNet, network_arrays
 from limbeck.privacy import Measurement
 from limbeck.run import Recipe, make_method
@@ -187,12 +188,28 @@ def test_tables_come_back_in_their_columns_with_decided_categories() -> None:
     release = lk.distill(data, lk.DPKIP(**{**FEW, "per_class": 3}), lk.Budget(1.0), seed=1)
     assert isinstance(release.data, pd.DataFrame) and len(release.data) == 9
     assert release.data["ill"].value_counts().tolist() == [3, 3, 3]
-    town = [c for c in release.schema.inputs if c.name == "town"][0]
     at = next(at for c, at in release.schema.blocks() if c.name == "town")
-    likeliest = release.source.slots[:, at].argmax(axis=1)
-    wanted = [None if i == 3 else town.values[i] for i in likeliest]
-    found = [None if pd.isna(v) else v for v in release.data["town"]]
-    assert found == wanted
+    soft = release.source.slots[:, at]
+    assert np.allclose(soft.sum(axis=1), 1) and (soft >= 0).all()
+    counts = release.data["town"].value_counts(dropna=False).to_numpy()
+    assert abs(np.sort(counts) - np.sort(soft.sum(axis=0))[-len(counts) :]).max() <= 3
+
+
+def test_decoded_classes_keep_the_shares_of_soft_categories() -> None:
+    """Each row's likeliest category would leave one value of each column."""
+    schema = table_schema()
+    slots = np.tile(schema.expand(lk.read(table_rows(1), schema)._encoded().cells), (10, 1))
+    at = {c.name: at for c, at in schema.blocks()}
+    slots[:, at["smoker"]] = [0.7, 0.3]
+    slots[:, at["town"]] = [0.55, 0.35, 0.1, 0.0]
+    slots[:, at["age"].start + 1] = 0.2
+    source = Distilled(slots=slots.astype(np.float32), labels=np.repeat([0, 1], 5))
+    cells, _ = source.draw(schema, 10, seed=0)
+    age, _, town, smoker = cells[:, :4].T
+    for rows in (slice(0, 5), slice(5, 10)):
+        assert np.isnan(age[rows]).sum() == 1
+        assert np.bincount(town[rows].astype(int)).tolist() == [3, 1, 1]
+        assert smoker[rows].sum() in (1, 2)
 
 
 # ---- what they refuse ---------------------------------------------------------------------------
@@ -442,7 +459,7 @@ def test_recipes_are_methods(path: Path) -> None:
         if isinstance(recipe.method, lk.DPKIP):
             assert recipe.method.scaling == "published" and recipe.method.adam_epsilon == 1e-8
             assert recipe.method.start_spread == 1.0 and recipe.method.start == "noise"
-            assert not recipe.method.decay
+            assert not recipe.method.decay and not recipe.method.bounded
 
 
 def test_a_recipe_of_variants_needs_one_to_be_named() -> None:
