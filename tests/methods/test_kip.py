@@ -459,7 +459,7 @@ def test_recipes_are_methods(path: Path) -> None:
         if isinstance(recipe.method, lk.DPKIP):
             assert recipe.method.scaling == "published" and recipe.method.adam_epsilon == 1e-8
             assert recipe.method.start_spread == 1.0 and recipe.method.start == "noise"
-            assert not recipe.method.decay and not recipe.method.bounded
+            assert not recipe.method.decay and recipe.method.domain == "free"
 
 
 def test_a_recipe_of_variants_needs_one_to_be_named() -> None:

@@ -93,9 +93,10 @@ class DPKIP(AbstractKernelMethod):
     """Standard deviation of the noise that learned rows start from, as the kernel sees rows; auto:
     0.3 for images, 1 for tables. Near the size of real rows one `clip` fits the first steps and
     the last; the papers' is 1."""
-    bounded: bool | Auto = "auto"
-    """Whether learned rows are kept to what the schema allows after every step: numbers within their
-    range, and weights of categories that add up to one; auto: for tables, whose rows are decoded."""
+    domain: str = "auto"
+    """Where learned rows may go: anywhere (free), as in the papers; or where the schema allows rows to
+    be, after every step (schema): numbers within their range, weights of categories that add up to
+    one. Auto: schema for tables, whose rows are decoded, and free for images."""
     labels: str = "balanced"
     """Labels of the learned rows, which stay fixed: as many of each class (balanced), or drawn
     at random (uniform)."""
@@ -138,6 +139,7 @@ class DPKIP(AbstractKernelMethod):
         choice(
             optimiser=(self.optimiser, ("adam", "sgd")),
             start=(self.start, STARTS),
+            domain=(self.domain, ("auto", "free", "schema")),
             scaling=(self.scaling, ("free", "published")),
             labels=(self.labels, ("balanced", "uniform")),
             mechanism=(self.mechanism, ("auto", "pixels", "features")),
@@ -324,7 +326,7 @@ class DPKIP(AbstractKernelMethod):
         self, schema: Schema, regression: SupportRegression
     ) -> Callable[[np.ndarray], np.ndarray]:
         """What keeps the learned numbers to where they may be."""
-        if not (schema.image is None if self.bounded == "auto" else self.bounded):
+        if self.domain == "free" or (self.domain == "auto" and schema.image):
             return lambda free: free
         support, view = regression.support, regression.view
 
