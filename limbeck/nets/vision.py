@@ -123,14 +123,13 @@ def _started(kind: type[Kind], *sizes: Any, key: PRNGKeyArray, **settings: Any) 
     """A layer with the weights that Equinox starts it with, drawn without compiling for its shape."""
     layer = eqx.filter_eval_shape(kind, *sizes, key=key, **settings)
     limit = 1 / math.sqrt(math.prod(layer.weight.shape[1:]))
-    drawn = {
-        name: uniform(own, part.shape, -limit, limit, part.dtype)
-        for name, own in zip(("weight", "bias"), jax.random.split(key), strict=True)
-        if (part := getattr(layer, name)) is not None
-    }
-    return eqx.tree_at(
-        lambda made: [getattr(made, name) for name in drawn], layer, [*drawn.values()]
-    )
+    weight_key, bias_key = jax.random.split(key)
+    weight = uniform(weight_key, layer.weight.shape, -limit, limit, layer.weight.dtype)
+    layer = eqx.tree_at(lambda made: made.weight, layer, weight)
+    if layer.bias is None:
+        return layer
+    bias = uniform(bias_key, layer.bias.shape, -limit, limit, layer.bias.dtype)
+    return eqx.tree_at(lambda made: made.bias, layer, bias)
 
 
 def _halved(x: Float[Array, "channels height width"]) -> Array:
