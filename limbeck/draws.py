@@ -33,8 +33,8 @@ def normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
 def uniform(
     key: PRNGKeyArray,
     shape: tuple[int, ...],
-    low: float = 0.0,
-    high: float = 1.0,
+    low: Any = 0.0,
+    high: Any = 1.0,
     dtype: Any = float,
 ) -> Array:
     """What `jax.random.uniform` draws."""

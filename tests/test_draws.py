@@ -15,7 +15,7 @@ from limbeck.nets.vision import _started
 KEY = jax.random.key(7)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (64,), (5, 13), (3, 5, 7, 2), (0, 3)], ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (64,), (5, 13), (0, 3)], ids=str)
 def test_draws_are_those_of_jax(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(normal(KEY, shape), jax.random.normal(KEY, shape))
     np.testing.assert_array_equal(jax.jit(lambda k: normal(k, shape))(KEY), normal(KEY, shape))
@@ -32,7 +32,7 @@ def test_very_many_are_drawn_as_they_are() -> None:
     ("kind", "sizes", "settings"),
     [
         (eqx.nn.Conv2d, (2, 3, 5), {"padding": 2}),
-        (eqx.nn.Conv2d, (2, 3, 3), {"use_bias": False}),
+        (eqx.nn.Conv2d, (2, 3, 5), {"use_bias": False}),
         (eqx.nn.Linear, (7, 4), {}),
     ],
     ids=["with bias", "without", "dense"],
