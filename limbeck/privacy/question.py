@@ -58,8 +58,7 @@ class Measurement(NamedTuple):
     values: Any
     """Numbers, or for estimated categories texts."""
     noise: float
-    """Scale of the noise in each number: standard deviation, or Laplace's scale; of a choice that of
-    its utilities."""
+    """Scale of the noise in each number: standard deviation, or Laplace's scale; or of utilities."""
     law: str
     """How it was made private: the name of a mechanism, or none."""
 

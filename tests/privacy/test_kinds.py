@@ -67,7 +67,11 @@ def test_every_kind_is_under_the_laws() -> None:
     def kinds_of(kind: type[Question]) -> set[type[Question]]:
         return {kind}.union(*map(kinds_of, kind.__subclasses__()))
 
-    covered = {type(kind.question) for kind in [*KINDS, CHOICE]} | {type(VALUES), BareRows, Question}
+    covered = {type(kind.question) for kind in [*KINDS, CHOICE]} | {
+        type(VALUES),
+        BareRows,
+        Question,
+    }
     assert {k for k in kinds_of(Question) if k.__module__.startswith("limbeck.")} <= covered
 
 

@@ -83,7 +83,9 @@ def test_a_question_is_asked_in_its_own_way(kind: Kind) -> None:
     ids=lambda c: next(iter(c)),
 )
 @pytest.mark.parametrize(
-    "kind", [*KINDS, CHOICE, Kind("values", VALUES), Kind("bare rows", BareRows())], ids=lambda k: k.name
+    "kind",
+    [*KINDS, CHOICE, Kind("values", VALUES), Kind("bare rows", BareRows())],
+    ids=lambda k: k.name,
 )
 def test_a_question_must_be_the_one_that_was_priced(kind: Kind, change: dict[str, Any]) -> None:
     """Sampling or another mechanism is never credited to a question that does not use it."""
