@@ -88,6 +88,10 @@ VOTES = {
     "aggregation": "confident-gnmax", "projection": 5, "clip": 1e-3, "network": "published",
     "teacher_hidden": (4,), "view": "rows",
 }  # fmt: skip
+PLAY = {
+    "steps": 3, "batch": 20, "discriminator_steps": 2, "discriminator_hidden": (4,), "code": 3,
+    "hidden": (6,),
+}  # fmt: skip
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
 
 SCATTERING = lk.methods.ScatteringKernel()
@@ -125,6 +129,8 @@ CASES = [
         "dp-kip, noise in feature space",
         lk.DPKIP(**FEW, kernel=SCATTERING, mechanism="features", directions=9, ridge=1e-3),
     ),
+    _table("dp-gan, table", lk.DPGAN(**PLAY)),
+    _images("dp-cgan, images", lk.DPCGAN(**PLAY)),
     _images("ndpdc, images", lk.NDPDC(per_class=1, tiles=2, views=2, filters=4, steps=2)),
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),

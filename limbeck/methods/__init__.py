@@ -1,6 +1,8 @@
 """The methods: a folder for each family. `METHODS` is the table that the command line reads."""
 
 from ..schema import Schema
+from .adversarial.dp_cgan import DPCGAN as DPCGAN
+from .adversarial.dp_gan import DPGAN as DPGAN
 from .base import AbstractInquiry as AbstractInquiry
 from .base import AbstractMeasureOnce as AbstractMeasureOnce
 from .base import AbstractMethod as AbstractMethod
