@@ -156,7 +156,7 @@ def test_a_look_is_noted_and_told_by_later_certificates(tmp_path: Path) -> None:
     assert look.bands["amount"]["missing"] == "over 10 %" and not look.unusable
     assert len(book.looks()["gap"]) == 1 and book.account("gap").spent < 1.01  # type: ignore[union-attr]
     with pytest.warns(lk.LimbeckWarning, match="'amount'"):
-        after = lk.distill(data, SMALL, 1.0, ledger=book, seed=1, out=tmp_path / "out").certificate
+        after = lk.distill(data, SMALL, 4.0, ledger=book, seed=1, out=tmp_path / "out").certificate
     assert after["check"]["charges"]
     assert "Schema or decision to run seen against the rows" in after["check"]["statement"]
     assert after["check"]["seen"] == "without noise" and "but for" in after["assumptions"][0]
@@ -217,11 +217,11 @@ def test_the_check_is_booked_alone_then_everything_under_one_run(
     three_files(tmp_path)
     data = lk.read(tmp_path / "gap.csv", tmp_path / "gap.toml")
     with pytest.warns(lk.LimbeckWarning, match=r"over 10 %.*'amount'|'amount'.*over 10 %"):
-        release = lk.distill(data, SMALL, 1.0, out=tmp_path / "out", seed=0)
+        release = lk.distill(data, SMALL, 4.0, out=tmp_path / "out", seed=0)
     (first, alone), (second, everything) = booked
     assert first == second and alone == [CHECK] == everything[:1] and len(everything) > 1
     account = Ledger().account("gap")
-    assert account is not None and len(account.runs) == 1 and account.runs[0].epsilon == 1.0
+    assert account is not None and len(account.runs) == 1 and account.runs[0].epsilon == 4.0
     check = lk.Release.load(tmp_path / "out").certificate["check"]
     counts = check["results"]["columns"]["amount"]
     assert abs(counts["missing"] - 175) < 5 * check["results"]["noise"] and check["epsilon"] < 0.1
