@@ -21,11 +21,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError
-from ..schema import EPOCH, Image, Raw, Schema, Values, canonical
+from ..schema import (
+    EPOCH,
+    Category,
+    Column,
+    Date,
+    Duration,
+    Image,
+    Moment,
+    Raw,
+    Schema,
+    Values,
+    canonical,
+    duration_seconds,
+    matched,
+)
 
 READABLE = {
     "numbers": {"text", "number", "boolean", "nothing"},
     "days": {"text", "number", "moment", "nothing"},
+    "seconds": {"text", "moment", "nothing"},
+    "spans": {"text", "number", "span", "nothing"},
     "values": {"text", "number", "boolean", "moment", "span", "nothing"},
 }
 """Which families of types each raw form can be read from."""
@@ -33,6 +49,7 @@ READABLE = {
 PLAIN_NUMBER = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 """Texts that Arrow certainly takes for numbers."""
 
+SECONDS_PER_DAY = 86_400
 UNITS_PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 FIRST_DAY, LAST_DAY = (
     (day - EPOCH).days for day in (datetime.date.min, datetime.date.max)
@@ -41,16 +58,21 @@ FIRST_DAY, LAST_DAY = (
 
 def raw_columns(batch: pa.RecordBatch, schema: Schema) -> dict[str, Raw]:
     """A batch in the raw forms that the schema's columns read."""
-    readers: dict[str, Callable[[pa.Array], Raw]] = {
-        "numbers": numbers,
-        "days": days,
-        "values": values,
-    }
     return {
-        c.name: readers[c.reads](batch.column(c.name))
+        c.name: _raw_column(batch.column(c.name), c, schema)
         for c in schema.columns
         if not isinstance(c, Image)
     }
+
+
+def _raw_column(array: pa.Array, column: Column, schema: Schema) -> Raw:
+    if isinstance(column, Date):
+        return days(array, column.format)
+    if isinstance(column, Moment):
+        return seconds(array, column.format, column.zone is not None)
+    if isinstance(column, Duration):
+        return spans(array)
+    return values(array) if isinstance(column, Category) else numbers(array, schema.decimal)
 
 
 # ---- types --------------------------------------------------------------------------------------
@@ -90,11 +112,23 @@ def check_types(columns: pa.Schema, schema: Schema, where: str) -> None:
                 "must be one value: make columns of its parts, or leave it out with "
                 f'ignore = ["{column.name}"].'
             )
+        if isinstance(column, Moment):
+            _check_zone(kind, column, where)
         if found not in READABLE[column.reads] or not _has_zone(kind):
             raise DataError(
                 f"{where}: column '{column.name}' is declared as {column.kind}, which cannot be read "
                 f"from its type {kind}. Declare another kind, or convert the column."
             )
+
+
+def _check_zone(kind: pa.DataType, column: Moment, where: str) -> None:
+    """Refuse moments of one type, with a time zone or without, where the other one is declared."""
+    if pa.types.is_timestamp(kind) and (kind.tz is None) != (column.zone is None):
+        has, needs = ("no", "leave `zone` out") if kind.tz is None else ("a", 'say zone = "..."')
+        raise DataError(
+            f"{where}: column '{column.name}' is of type {kind}, with {has} time zone. In the schema "
+            f"{needs}, or convert the column."
+        )
 
 
 def _has_zone(kind: pa.DataType) -> bool:
@@ -144,12 +178,26 @@ def number(text: str) -> float:
         return {"true": 1.0, "false": 0.0}.get(text.lower(), np.nan)
 
 
-def numbers(array: pa.Array) -> np.ndarray:
-    """Float64 with NaN for whatever is no number."""
+def with_point(text: str) -> str:
+    """A text whose number has a decimal comma, with a point instead; dots between groups of three go.
+
+    >>> with_point("1.234,5"), with_point("-0,25"), with_point("1.5")
+    ('1234.5', '-0.25', 'no number')
+    """
+    text = text.strip()
+    if re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?", text, re.ASCII):
+        text = text.replace(".", "")
+    return "no number" if "." in text else text.replace(",", ".")
+
+
+def numbers(array: pa.Array, decimal: str = ".") -> np.ndarray:
+    """Float64 with NaN for whatever is no number; texts have that mark before their fractions."""
     array = _stored(array)
     if isinstance(array, pa.DictionaryArray):
-        return np.append(numbers(array.dictionary), np.nan)[_codes(array.indices)]
+        return np.append(numbers(array.dictionary, decimal), np.nan)[_codes(array.indices)]
     kind = family(array.type)
+    if kind == "text" and decimal == ",":
+        return _parsed_texts(array, lambda text: number(with_point(text)))
     if kind == "text":
         return _parsed_numbers(_bytes(array))
     if kind == "nothing":
@@ -202,27 +250,96 @@ def day(text: str) -> float:
     return float((moment.date() - EPOCH).days)
 
 
-def days(array: pa.Array) -> np.ndarray:
-    """Days since 1970 as float64, NaN for whatever is no date."""
+def days(array: pa.Array, pattern: str | None = None) -> np.ndarray:
+    """Days since 1970 as float64, NaN for whatever is no date; texts are read by the pattern, if any."""
     array = _stored(array)
     if isinstance(array, pa.DictionaryArray):
-        return np.append(days(array.dictionary), np.nan)[_codes(array.indices)]
-    if family(array.type) == "moment":
+        return np.append(days(array.dictionary, pattern), np.nan)[_codes(array.indices)]
+    kind = family(array.type)
+    if kind == "moment":
         return _days_of_moments(array)
+    if pattern is None:
+        return _parsed_texts(array, day)
+    return _parsed_texts(array, lambda text: np.floor(second(text, pattern) / SECONDS_PER_DAY))
+
+
+def _parsed_texts(array: pa.Array, parse: Callable[[str], float]) -> np.ndarray:
+    """What a parser gives for each text; NaN for nulls."""
     coded = values(array)
-    return np.asarray([*map(day, coded.distinct), np.nan])[coded.codes]
+    return np.asarray([*map(parse, coded.distinct), np.nan])[coded.codes]
 
 
 def _days_of_moments(array: pa.Array) -> np.ndarray:
-    if pa.types.is_date32(array.type):
-        count, per_day = array.view(pa.int32()), 1
-    else:
+    per_day = 1
+    if not pa.types.is_date32(array.type):
         unit = "ms" if pa.types.is_date64(array.type) else array.type.unit
-        count, per_day = array.view(pa.int64()), UNITS_PER_DAY[unit]
-    found = count.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) // per_day
+        per_day = UNITS_PER_DAY[unit]
+    found = _counts(array) // per_day
     absent = array.is_null().to_numpy(zero_copy_only=False)
     absent |= (found < FIRST_DAY) | (found > LAST_DAY)
     return np.where(absent, np.nan, found.astype(np.float64))
+
+
+# ---- moments and spans --------------------------------------------------------------------------
+
+
+def second(text: str, pattern: str | None = None, aware: bool = False) -> float:
+    """Seconds since 1970 of the moment that a text spells, or NaN.
+
+    A text must name its distance to UTC if and only if `aware` is set: no cell is read by guess.
+
+    >>> second("1970-01-01T00:01"), second("1970-01-01T01:01+01:00", aware=True)
+    (60.0, 60.0)
+    >>> second("1970-01-01T01:01+01:00"), second("02.01.1970", "%d.%m.%Y")
+    (nan, 86400.0)
+    """
+    text = text.strip()
+    if pattern is not None:
+        moment = matched(text, pattern)
+    else:
+        try:
+            moment = datetime.datetime.fromisoformat(text) if text.isascii() else None
+        except ValueError:
+            moment = None
+    if moment is None or (moment.tzinfo is not None) != aware:
+        return np.nan
+    since = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if aware else None)
+    return (moment - since) / datetime.timedelta(seconds=1)
+
+
+def seconds(array: pa.Array, pattern: str | None, aware: bool) -> np.ndarray:
+    """Seconds since 1970 as float64, NaN for whatever is no moment."""
+    array = _stored(array)
+    if isinstance(array, pa.DictionaryArray):
+        return np.append(seconds(array.dictionary, pattern, aware), np.nan)[_codes(array.indices)]
+    if family(array.type) != "moment":
+        return _parsed_texts(array, lambda text: second(text, pattern, aware))
+    found = _days_of_moments(array)
+    if pa.types.is_timestamp(array.type):  # else whole days
+        per_day = UNITS_PER_DAY[array.type.unit]
+        within = _counts(array) % per_day
+        return found * SECONDS_PER_DAY + within * (SECONDS_PER_DAY / per_day)
+    return found * SECONDS_PER_DAY
+
+
+def spans(array: pa.Array) -> np.ndarray:
+    """Seconds of durations (of times of day: since midnight) as float64, NaN for whatever is none."""
+    array = _stored(array)
+    if isinstance(array, pa.DictionaryArray):
+        return np.append(spans(array.dictionary), np.nan)[_codes(array.indices)]
+    kind = family(array.type)
+    if kind == "number":
+        return numbers(array)
+    if kind != "span":
+        return _parsed_texts(array, duration_seconds)
+    found = _counts(array) * (SECONDS_PER_DAY / UNITS_PER_DAY[array.type.unit])
+    return np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, found)
+
+
+def _counts(array: pa.Array) -> np.ndarray:
+    """Units of a moment or a span, 0 for nulls."""
+    whole = pa.int32() if array.type.bit_width == 32 else pa.int64()
+    return array.view(whole).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 # ---- values -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from PIL import Image as Picture
 from PIL import ImageDraw, ImageFont
 
-from ..schema import Date, Image, Schema
+from ..schema import Date, Image, Moment, Schema
 
 SHEET_COLUMNS = 10
 """Images per class on the contact sheet."""
@@ -34,8 +34,24 @@ def save_table(frame: pd.DataFrame, schema: Schema, folder: Path) -> list[str]:
         at = table.column_names.index(name)
         table = table.set_column(at, name, table.column(name).cast(pa.date32()))
     pq.write_table(table, folder / "data.parquet")
-    frame.to_csv(folder / "data.csv", index=False)
+    _as_it_came(frame, schema).to_csv(
+        folder / "data.csv",
+        index=False,
+        sep=schema.delimiter or ",",
+        decimal=schema.decimal,
+        encoding=schema.encoding,
+        errors="replace",
+    )
     return ["data.parquet", "data.csv"]
+
+
+def _as_it_came(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Dates and moments as texts of the owner's pattern."""
+    texts = {}
+    for column in schema.columns:
+        if isinstance(column, Date | Moment) and column.format is not None:
+            texts[column.name] = frame[column.name].dt.strftime(column.format)
+    return frame.assign(**texts)
 
 
 def save_images(pixels: np.ndarray, labels: np.ndarray, schema: Schema, folder: Path) -> list[str]:

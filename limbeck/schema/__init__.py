@@ -1,11 +1,16 @@
 """The public description of the data: columns, bounds, values, the unit of privacy."""
 
+from .aside import Aside as Aside
 from .category import Category as Category
 from .columns import Column as Column
 from .date import Date as Date
+from .duration import Duration as Duration
+from .duration import duration_seconds as duration_seconds
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime
+from .moment import Moment as Moment
 from .numeric import Numeric as Numeric
+from .pattern import matched as matched
 from .raw import EPOCH as EPOCH
 from .raw import Raw as Raw
 from .raw import Scalar as Scalar
