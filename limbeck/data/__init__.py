@@ -3,7 +3,6 @@
 from .bare import bare_rows as bare_rows
 from .cells import READABLE as READABLE
 from .cells import family as family
-from .cells import number as number
 from .dataset import Dataset as Dataset
 from .dataset import Rows as Rows
 from .dataset import Store as Store
@@ -11,6 +10,7 @@ from .draft import draft_schema as draft_schema
 from .images import decode_picture as decode_picture
 from .reading import open_source as open_source
 from .reading import read as read
+from .texts import number as number
 from .write import png_strip as png_strip
 from .write import save_images as save_images
 from .write import save_table as save_table

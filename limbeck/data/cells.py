@@ -11,12 +11,10 @@ Nothing that a cell contains can raise: a text that is no number is an absent nu
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -34,8 +32,8 @@ from ..schema import (
     Values,
     canonical,
     duration_seconds,
-    matched,
 )
+from .texts import SECONDS_PER_DAY, day, number, second, with_point
 
 READABLE = {
     "numbers": {"text", "number", "boolean", "nothing"},
@@ -49,30 +47,35 @@ READABLE = {
 PLAIN_NUMBER = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 """Texts that Arrow certainly takes for numbers."""
 
-SECONDS_PER_DAY = 86_400
-UNITS_PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 FIRST_DAY, LAST_DAY = (
     (day - EPOCH).days for day in (datetime.date.min, datetime.date.max)
 )  # days that have a name in Python: others are absent, in whatever type they come
 
 
-def raw_columns(batch: pa.RecordBatch, schema: Schema) -> dict[str, Raw]:
-    """A batch in the raw forms that the schema's columns read."""
+def raw_columns(batch: pa.RecordBatch, schema: Schema, decimal: str = ".") -> dict[str, Raw]:
+    """A batch in the raw forms that the schema's columns read.
+
+    Args:
+        batch: Rows of a table.
+        schema: Says what each column is.
+        decimal: What texts have before the fractions of numbers.
+    """
     return {
-        c.name: _raw_column(batch.column(c.name), c, schema)
+        c.name: _raw_column(batch.column(c.name), c, decimal)
         for c in schema.columns
         if not isinstance(c, Image)
     }
 
 
-def _raw_column(array: pa.Array, column: Column, schema: Schema) -> Raw:
+def _raw_column(array: pa.Array, column: Column, decimal: str) -> Raw:
     if isinstance(column, Date):
         return days(array, column.format)
     if isinstance(column, Moment):
         return seconds(array, column.format, column.zone is not None)
     if isinstance(column, Duration):
         return spans(array)
-    return values(array) if isinstance(column, Category) else numbers(array, schema.decimal)
+    return values(array) if isinstance(column, Category) else numbers(array, decimal)
 
 
 # ---- types --------------------------------------------------------------------------------------
@@ -123,8 +126,9 @@ def check_types(columns: pa.Schema, schema: Schema, where: str) -> None:
 
 def _check_zone(kind: pa.DataType, column: Moment, where: str) -> None:
     """Refuse moments of one type, with a time zone or without, where the other one is declared."""
-    if pa.types.is_timestamp(kind) and (kind.tz is None) != (column.zone is None):
-        has, needs = ("no", "leave `zone` out") if kind.tz is None else ("a", 'say zone = "..."')
+    aware = pa.types.is_timestamp(kind) and kind.tz is not None
+    if family(kind) == "moment" and aware != (column.zone is not None):
+        has, needs = ("a", 'say zone = "..."') if aware else ("no", "leave `zone` out")
         raise DataError(
             f"{where}: column '{column.name}' is of type {kind}, with {has} time zone. In the schema "
             f"{needs}, or convert the column."
@@ -164,32 +168,6 @@ def _bytes(array: pa.Array) -> pa.Array:
 # ---- numbers ------------------------------------------------------------------------------------
 
 
-def number(text: str) -> float:
-    """The number that a text spells, or NaN.
-
-    >>> number(" 1e3 "), number("true"), number("1_000")
-    (1000.0, 1.0, nan)
-    """
-    text = text.strip()
-    try:
-        # Python would also take underscores and digits of other scripts.
-        return float(text) if text.isascii() and "_" not in text else np.nan
-    except ValueError:
-        return {"true": 1.0, "false": 0.0}.get(text.lower(), np.nan)
-
-
-def with_point(text: str) -> str:
-    """A text whose number has a decimal comma, with a point instead; dots between groups of three go.
-
-    >>> with_point("1.234,5"), with_point("-0,25"), with_point("1.5")
-    ('1234.5', '-0.25', 'no number')
-    """
-    text = text.strip()
-    if re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?", text, re.ASCII):
-        text = text.replace(".", "")
-    return "no number" if "." in text else text.replace(",", ".")
-
-
 def numbers(array: pa.Array, decimal: str = ".") -> np.ndarray:
     """Float64 with NaN for whatever is no number; texts have that mark before their fractions."""
     array = _stored(array)
@@ -227,40 +205,14 @@ def _parsed_numbers(array: pa.Array) -> np.ndarray:
 # ---- days ---------------------------------------------------------------------------------------
 
 
-def day(text: str) -> float:
-    """Days since 1970 of the day that a text spells (of a moment with a zone: in UTC), or NaN.
-
-    >>> day("1970-01-03"), day("1970-01-01T23:00-02:00"), day("yesterday")
-    (2.0, 1.0, nan)
-    """
-    text = text.strip()
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        if not re.match(r"[+-]?\d", text):  # pandas knows words such as "today"
-            return np.nan
-        try:
-            stamp = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
-            moment = datetime.datetime(int(stamp.year), int(stamp.month), int(stamp.day))
-        except (ValueError, TypeError, OverflowError):  # no date, or before the year 1
-            return np.nan
-    if moment.tzinfo is not None:
-        with suppress(OverflowError):  # on the first or the last day there is
-            moment = moment.astimezone(datetime.UTC)
-    return float((moment.date() - EPOCH).days)
-
-
 def days(array: pa.Array, pattern: str | None = None) -> np.ndarray:
     """Days since 1970 as float64, NaN for whatever is no date; texts are read by the pattern, if any."""
     array = _stored(array)
     if isinstance(array, pa.DictionaryArray):
         return np.append(days(array.dictionary, pattern), np.nan)[_codes(array.indices)]
-    kind = family(array.type)
-    if kind == "moment":
+    if family(array.type) == "moment":
         return _days_of_moments(array)
-    if pattern is None:
-        return _parsed_texts(array, day)
-    return _parsed_texts(array, lambda text: np.floor(second(text, pattern) / SECONDS_PER_DAY))
+    return _parsed_texts(array, lambda text: day(text, pattern))
 
 
 def _parsed_texts(array: pa.Array, parse: Callable[[str], float]) -> np.ndarray:
@@ -273,7 +225,7 @@ def _days_of_moments(array: pa.Array) -> np.ndarray:
     per_day = 1
     if not pa.types.is_date32(array.type):
         unit = "ms" if pa.types.is_date64(array.type) else array.type.unit
-        per_day = UNITS_PER_DAY[unit]
+        per_day = SECONDS_PER_DAY * UNITS_PER_SECOND[unit]
     found = _counts(array) // per_day
     absent = array.is_null().to_numpy(zero_copy_only=False)
     absent |= (found < FIRST_DAY) | (found > LAST_DAY)
@@ -281,30 +233,6 @@ def _days_of_moments(array: pa.Array) -> np.ndarray:
 
 
 # ---- moments and spans --------------------------------------------------------------------------
-
-
-def second(text: str, pattern: str | None = None, aware: bool = False) -> float:
-    """Seconds since 1970 of the moment that a text spells, or NaN.
-
-    A text must name its distance to UTC if and only if `aware` is set: no cell is read by guess.
-
-    >>> second("1970-01-01T00:01"), second("1970-01-01T01:01+01:00", aware=True)
-    (60.0, 60.0)
-    >>> second("1970-01-01T01:01+01:00"), second("02.01.1970", "%d.%m.%Y")
-    (nan, 86400.0)
-    """
-    text = text.strip()
-    if pattern is not None:
-        moment = matched(text, pattern)
-    else:
-        try:
-            moment = datetime.datetime.fromisoformat(text) if text.isascii() else None
-        except ValueError:
-            moment = None
-    if moment is None or (moment.tzinfo is not None) != aware:
-        return np.nan
-    since = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if aware else None)
-    return (moment - since) / datetime.timedelta(seconds=1)
 
 
 def seconds(array: pa.Array, pattern: str | None, aware: bool) -> np.ndarray:
@@ -316,9 +244,11 @@ def seconds(array: pa.Array, pattern: str | None, aware: bool) -> np.ndarray:
         return _parsed_texts(array, lambda text: second(text, pattern, aware))
     found = _days_of_moments(array)
     if pa.types.is_timestamp(array.type):  # else whole days
-        per_day = UNITS_PER_DAY[array.type.unit]
-        within = _counts(array) % per_day
-        return found * SECONDS_PER_DAY + within * (SECONDS_PER_DAY / per_day)
+        per_second = UNITS_PER_SECOND[array.type.unit]
+        within = _counts(array) % (SECONDS_PER_DAY * per_second)
+        # Texts know no less than a microsecond.
+        parts = within % per_second * 10**6 // per_second
+        return found * SECONDS_PER_DAY + within // per_second + parts / 1e6
     return found * SECONDS_PER_DAY
 
 
@@ -332,7 +262,8 @@ def spans(array: pa.Array) -> np.ndarray:
         return numbers(array)
     if kind != "span":
         return _parsed_texts(array, duration_seconds)
-    found = _counts(array) * (SECONDS_PER_DAY / UNITS_PER_DAY[array.type.unit])
+    units, per_second = _counts(array), UNITS_PER_SECOND[array.type.unit]
+    found = units // per_second + units % per_second / per_second
     return np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, found)
 
 

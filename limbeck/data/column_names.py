@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..errors import DataError
 from ..schema import Schema
-from .cells import day, number
+from .texts import day, number
 
 NAMES_SHOWN = 20
 

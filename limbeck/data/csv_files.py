@@ -44,7 +44,7 @@ class CsvSource:
             with closing(ahead(self._table(lines, wanted) for lines in blocks)) as tables:
                 for table in tables:
                     for batch in table.to_batches():
-                        yield raw_columns(batch, schema)
+                        yield raw_columns(batch, schema, schema.decimal)
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"Cannot read {self.path}: {plain_reason(error)}.") from None
 

@@ -5,12 +5,14 @@ from .category import Category as Category
 from .columns import Column as Column
 from .date import Date as Date
 from .duration import Duration as Duration
+from .duration import clock_reading as clock_reading
 from .duration import duration_seconds as duration_seconds
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime
 from .moment import Moment as Moment
 from .numeric import Numeric as Numeric
 from .pattern import matched as matched
+from .pattern import spelled_by as spelled_by
 from .raw import EPOCH as EPOCH
 from .raw import Raw as Raw
 from .raw import Scalar as Scalar

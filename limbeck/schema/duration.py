@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +20,8 @@ UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 
 _SHORT = {"s": "second", "sec": "second", "min": "minute", "h": "hour", "d": "day", "w": "week"}
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _WORDS = re.compile(rf"{_NUMBER}\s*([a-z]+)", re.ASCII)
-_CLOCK = re.compile(r"(?:(\d+) days?,? )?(\d+):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?", re.ASCII)
+_CLOCK = re.compile(r"(\d+):([0-5]\d)(?::([0-5]\d)(\.\d+)?)?", re.ASCII)
+_DAYS = re.compile(r"([+-]?\d+) days?,? \+?(\d.*)", re.ASCII)
 _ISO = re.compile(
     rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?", re.ASCII
 )
@@ -28,17 +30,23 @@ _ISO = re.compile(
 def duration_seconds(text: str) -> float:
     """Seconds of a duration, or NaN: a clock's reading, ISO 8601, a number with a unit, or plain seconds.
 
-    >>> duration_seconds("1:30"), duration_seconds("2 days 00:00:01"), duration_seconds("PT15M"), duration_seconds("1.5 h"), duration_seconds("x")
-    (5400.0, 172801.0, 900.0, 5400.0, nan)
+    >>> duration_seconds("1:30"), duration_seconds("2 days 00:00:01"), duration_seconds("x")
+    (5400.0, 172801.0, nan)
+    >>> duration_seconds("PT15M"), duration_seconds("1.5 h"), duration_seconds("-1 day, 23:00:00")
+    (900.0, 5400.0, -3600.0)
     """
     text = text.strip()
-    sign = -1.0 if text.startswith("-") else 1.0
-    bare = text.lstrip("+-") if len(text) - len(text.lstrip("+-")) <= 1 else ""
-    if re.fullmatch(_NUMBER, bare, re.ASCII):
-        return sign * float(bare)
-    if clock := _CLOCK.fullmatch(bare):
-        days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
-        return sign * (86400 * days + 3600 * hours + 60 * minutes + seconds)
+    if days := _DAYS.fullmatch(text):
+        # As Python and pandas write them: the days may be negative, the clock is not.
+        whole, part = _clock(days[2])
+        return float(int(days[1]) * 86400 + whole) + part if len(days[1]) < 12 else math.nan
+    try:
+        return float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        sign = -1.0 if text.startswith("-") else 1.0
+    bare = text[1:] if text[:1] in ("+", "-") else text
+    if _CLOCK.fullmatch(bare):
+        return sign * sum(_clock(bare))
     if bare.startswith("P") and bare[-1] not in "PT" and (iso := _ISO.fullmatch(bare)):
         sizes = (604800.0, 86400.0, 3600.0, 60.0, 1.0)
         return sign * sum(s * float(p or 0) for s, p in zip(sizes, iso.groups(), strict=True))
@@ -46,6 +54,15 @@ def duration_seconds(text: str) -> float:
         unit = words[2] if words[2] in _SHORT else words[2].removesuffix("s")
         return sign * float(words[1]) * UNITS.get(_SHORT.get(unit, unit), math.nan)
     return math.nan
+
+
+def _clock(text: str) -> tuple[float, float]:
+    """Whole seconds of a clock's reading, and the rest."""
+    clock = _CLOCK.fullmatch(text)
+    if clock is None:
+        return math.nan, math.nan
+    hours, minutes, seconds = (float(part or 0) for part in clock.groups()[:3])
+    return 3600 * hours + 60 * minutes + seconds, float(clock[4] or 0)
 
 
 def seconds_of(declared: object, name: str, key: str) -> float:
@@ -57,6 +74,19 @@ def seconds_of(declared: object, name: str, key: str) -> float:
             f"got {declared!r}."
         )
     return found
+
+
+def clock_reading(seconds: float) -> str:
+    """Seconds as hours, minutes and seconds of a clock that goes on beyond 24.
+
+    >>> clock_reading(131_400.0), clock_reading(-90.5)
+    ('36:30:00', '-0:01:30.5')
+    """
+    whole = Decimal(repr(abs(seconds)))
+    minutes, rest = divmod(whole, 60)
+    shown = f"{rest.normalize():f}"
+    padded = shown if len(shown.split(".")[0]) == 2 else "0" + shown
+    return f"{'-' if seconds < 0 else ''}{int(minutes) // 60}:{int(minutes) % 60:02d}:{padded}"
 
 
 def spelled(seconds: float) -> str:

@@ -38,6 +38,8 @@ class Numeric:
 
     def __post_init__(self) -> None:
         check_policy(self.name, self.outside, ("clip", "missing"), self.missing)
+        if self.step is not None and not (np.isfinite(self.step) and self.step > 0):
+            raise SchemaError(f"Column '{self.name}': expected step > 0, got {self.step}.")
         low, high = self.range
         if not (np.isfinite(low) and np.isfinite(high) and low <= high):
             raise SchemaError(f"Column '{self.name}': expected min <= max, got {low} and {high}.")
@@ -45,8 +47,6 @@ class Numeric:
             raise SchemaError(
                 f'Column \'{self.name}\': scale = "{self.scale}" must be "linear" or "log".'
             )
-        if self.step is not None and not (np.isfinite(self.step) and self.step > 0):
-            raise SchemaError(f"Column '{self.name}': expected step > 0, got {self.step}.")
         if self.integer and self.step is not None and self.step != round(self.step):
             raise SchemaError(
                 f"Column '{self.name}': an integer has whole steps, got step = {self.step}."

@@ -13,7 +13,7 @@ and AM or PM are not among them: they differ by language."""
 
 
 def check_pattern(name: str, pattern: str | None, allowed: frozenset[str]) -> None:
-    """Refuse a pattern with other parts than those allowed, or without a whole day."""
+    """Refuse a pattern with other parts than those allowed, without a whole day, or at odds with ISO 8601."""
     if pattern is None:
         return
     parts = re.findall(r"%(.?)", pattern) if isinstance(pattern, str) else []
@@ -29,9 +29,17 @@ def check_pattern(name: str, pattern: str | None, allowed: frozenset[str]) -> No
             f"Column '{name}': expected a format with day, month and year, each once, such as "
             f'"%d.%m.%Y", got {pattern!r}.'
         )
+    # Cells that are moments already are read as ISO 8601 where a column mixes them with texts.
+    moment = datetime.datetime(2003, 2, 1, 4, 5, 6)
+    for text in (str(moment.date()), str(moment), moment.isoformat()):
+        if (found := spelled_by(text, pattern)) and found.date() != moment.date():
+            raise SchemaError(
+                f"Column '{name}': format = \"{pattern}\" reads {text} as another day than ISO 8601 "
+                "does. Convert the column to ISO 8601 and leave `format` out."
+            )
 
 
-def matched(text: str, pattern: str) -> datetime.datetime | None:
+def spelled_by(text: str, pattern: str) -> datetime.datetime | None:
     """The moment that a text spells by a pattern; None where it does not fit."""
     text = text.strip()
     if not text.isascii():  # figures of other scripts
@@ -39,4 +47,15 @@ def matched(text: str, pattern: str) -> datetime.datetime | None:
     try:
         return datetime.datetime.strptime(text, pattern)
     except (ValueError, OverflowError):
+        return None
+
+
+def matched(text: str, pattern: str | None) -> datetime.datetime | None:
+    """The moment that a text spells by a pattern, if any, or else by ISO 8601; None where it spells none."""
+    if pattern is not None and (found := spelled_by(text, pattern)) is not None:
+        return found
+    text = text.strip()
+    try:
+        return datetime.datetime.fromisoformat(text) if text.isascii() else None
+    except ValueError:
         return None

@@ -38,8 +38,11 @@ _KEYS = {
     "text": set(),
     "id": set(),
 }
-_OPEN = {("image", "min"), ("image", "max"), ("boolean", "values")}
-"""Keys that may be left out, though other kinds need them."""
+_OPEN = {
+    ("image", "min"), ("image", "max"), ("boolean", "values"), ("date", "format"),
+    ("datetime", "format"), ("datetime", "zone"),
+}  # fmt: skip
+"""Keys that may be left out; if they are there, they must be filled in like others."""
 _WHOLE = ("most", "decimals", "height", "width", "channels")
 _TOP = {
     "dataset", "rows", "confirmed", "unit", "ignore", "names_are_right", "encoding", "delimiter",
@@ -154,7 +157,7 @@ def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column
         raise refuse(
             unknown[0], f"a column of kind {kind} has no key '{unknown[0]}'. Known: {known}."
         )
-    for key in ("min", "max", "values", "height", "width"):
+    for key in ("min", "max", "values", "height", "width", "format", "zone"):
         wanted = key in _KEYS[kind] and (kind, key) not in _OPEN
         if raw.get(key) == UNFILLED or (wanted and key not in raw):
             raise refuse(key, f"fill in `{key}` from what you know, not from looking at the rows.")
