@@ -8,6 +8,7 @@ from .dataset import Rows as Rows
 from .dataset import Store as Store
 from .draft import draft_schema as draft_schema
 from .images import decode_picture as decode_picture
+from .images import shrink_picture as shrink_picture
 from .reading import open_source as open_source
 from .reading import read as read
 from .texts import number as number
