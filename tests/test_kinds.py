@@ -180,6 +180,16 @@ def test_kinds_survive_their_file(column: object) -> None:
     assert again.facts() == schema.facts() and again.digest == schema.digest
 
 
+def _filled(draft: str) -> str:
+    """A draft with everything declared but one pattern."""
+    for kind, low, high in (("datetime", "2020-01-01T00:00", "2021-01-01T00:00"), ("date", "2020-01-01", "2021-01-01"),
+        ("duration", "0:00", "9:00"), ("float", 0, 1)):  # fmt: skip
+        before, *after = draft.split(f'kind = "{kind}"')
+        after = [a.replace('min = "?"', f"min = {low!r}", 1).replace('max = "?"', f"max = {high!r}", 1) for a in after]  # fmt: skip
+        draft = f'kind = "{kind}"'.join([before, *after])
+    return draft.replace('dataset = "?"', 'dataset = "d"').replace('values = "?"', 'values = ["a"]')
+
+
 DRAFTED = """\
 Kunden_ID;Betrag;Tag;Um;Dauer;PLZ;Aktiv;Gebaut;Notiz
 """
@@ -201,7 +211,7 @@ def test_a_draft_proposes_kinds_and_how_they_are_written(tmp_path: Path) -> None
     assert found[1]["decimals"] == 2 and found[2]["format"] == "%d.%m.%Y"
     assert found[3]["step"] == "1 minute" and found[7]["format"] == "?"
     with pytest.raises(lk.SchemaError, match="fill in `format`"):
-        lk.Schema.parse(draft.replace('"?"', "3").replace("format = 3", 'format = "?"'))
+        lk.Schema.parse(_filled(draft))
 
 
 @pytest.mark.parametrize(
