@@ -27,11 +27,13 @@ from ..schema import (
     Duration,
     Image,
     Moment,
+    Numbers,
     Raw,
     Schema,
     Values,
     canonical,
     duration_seconds,
+    says_nothing,
 )
 from .texts import SECONDS_PER_DAY, day, number, second, with_point
 
@@ -62,13 +64,13 @@ def raw_columns(batch: pa.RecordBatch, schema: Schema, decimal: str = ".") -> di
         decimal: What texts have before the fractions of numbers.
     """
     return {
-        c.name: _raw_column(batch.column(c.name), c, decimal)
+        c.name: _told_apart(batch.column(c.name), _read(batch.column(c.name), c, decimal))
         for c in schema.columns
         if not isinstance(c, Image)
     }
 
 
-def _raw_column(array: pa.Array, column: Column, decimal: str) -> Raw:
+def _read(array: pa.Array, column: Column, decimal: str) -> np.ndarray | Values:
     if isinstance(column, Date):
         return days(array, column.format)
     if isinstance(column, Moment):
@@ -76,6 +78,24 @@ def _raw_column(array: pa.Array, column: Column, decimal: str) -> Raw:
     if isinstance(column, Duration):
         return spans(array)
     return values(array) if isinstance(column, Category) else numbers(array, decimal)
+
+
+def _told_apart(array: pa.Array, found: np.ndarray | Values) -> Raw:
+    """What was read of a column; of numbers also which cells hold something that is none."""
+    if isinstance(found, Values):
+        return found
+    unread = np.isnan(found)
+    if unread.any():
+        array = _stored(array)
+        plain = (
+            _bytes(array)
+            if family(array.type) == "text" and not isinstance(array, pa.DictionaryArray)
+            else array
+        )
+        left = values(plain.filter(pa.array(unread)))
+        something = np.asarray([*(not says_nothing(text) for text in left.distinct), False])
+        unread[unread] = something[left.codes]
+    return Numbers(found, unread)
 
 
 # ---- types --------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from .date import Date as Date
 from .duration import Duration as Duration
 from .duration import clock_reading as clock_reading
 from .duration import duration_seconds as duration_seconds
+from .fit import Fit as Fit
+from .fit import fits_of as fits_of
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime
 from .moment import Moment as Moment
@@ -14,6 +16,7 @@ from .numeric import Numeric as Numeric
 from .pattern import matched as matched
 from .pattern import spelled_by as spelled_by
 from .raw import EPOCH as EPOCH
+from .raw import Numbers as Numbers
 from .raw import Raw as Raw
 from .raw import Scalar as Scalar
 from .raw import Values as Values
@@ -21,5 +24,8 @@ from .raw import canonical as canonical
 from .schema import Schema as Schema
 from .schema import check_encoding as check_encoding
 from .schema import dataset_name as dataset_name
+from .states import STATES as STATES
+from .states import counted as counted
+from .states import says_nothing as says_nothing
 from .toml import UNFILLED as UNFILLED
 from .toml import toml_value as toml_value

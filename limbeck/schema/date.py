@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from .counted import Counted
+from .countable import Countable
 from .numeric import Numeric
 from .pattern import DAY, check_pattern
 from .raw import EPOCH
 
 
 @dataclass(frozen=True, kw_only=True)
-class Date(Counted):
+class Date(Countable):
     """A calendar day within declared bounds."""
 
     name: str
@@ -43,6 +43,12 @@ class Date(Counted):
             missing=self.missing,
             outside=self.outside,
         )
+
+    @property
+    def declared(self) -> str:
+        """What a cell may hold, in words."""
+        written = f", written as {self.format}" if self.format else ""
+        return f"days from {self.min.isoformat()} to {self.max.isoformat()}{written}"
 
     def decode(self, cells: np.ndarray) -> pd.Series:
         days = pd.to_datetime(self.decoded(cells), unit="D")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
-from .counted import Counted
+from .countable import Countable
 from .numeric import Numeric
 
 UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
@@ -103,7 +103,7 @@ def spelled(seconds: float) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duration(Counted):
+class Duration(Countable):
     """A length of time within declared bounds, in whole steps from the lower one."""
 
     name: str
@@ -134,6 +134,11 @@ class Duration(Counted):
             missing=self.missing,
             outside=self.outside,
         )
+
+    @property
+    def declared(self) -> str:
+        """What a cell may hold, in words."""
+        return f"durations from {self.min} to {self.max}"
 
     def decode(self, cells: np.ndarray) -> pd.Series:
         return pd.Series(pd.to_timedelta(self.decoded(cells), unit="s"), name=self.name)

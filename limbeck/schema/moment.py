@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
-from .counted import Counted
+from .countable import Countable
 from .duration import seconds_of, spelled
 from .numeric import Numeric
 from .pattern import DAY, OFFSET, TIME, check_pattern
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment(Counted):
+class Moment(Countable):
     """A day and time within declared bounds, in whole steps from the lower one.
 
     Without a `zone` cells are clock times, and one that names its distance to UTC has no value. With a
@@ -74,6 +74,16 @@ class Moment(Counted):
             step=seconds_of(self.step, self.name, "step"),
             missing=self.missing,
             outside=self.outside,
+        )
+
+    @property
+    def declared(self) -> str:
+        """What a cell may hold, in words."""
+        written = f", written as {self.format}" if self.format else ""
+        distance = "with" if self.zone else "without"
+        return (
+            f"moments from {self.min.isoformat()} to {self.max.isoformat()}, {distance} a distance to "
+            f"UTC{written}"
         )
 
     def decode(self, cells: np.ndarray) -> pd.Series:

@@ -10,7 +10,7 @@ from .numeric import Numeric
 from .raw import Raw
 
 
-class Counted:
+class Countable:
     """A column that is encoded as the number `number` underneath it."""
 
     estimated: ClassVar[bool] = False
@@ -25,6 +25,9 @@ class Counted:
 
     def encode(self, raw: Raw) -> np.ndarray:
         return self.number.encode(raw)
+
+    def states(self, raw: Raw) -> np.ndarray:
+        return self.number.states(raw)
 
     def expand(self, cells: np.ndarray) -> np.ndarray:
         return self.number.expand(cells)
