@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .evaluation import evaluate as evaluate
     from .evaluation import measure_scores as measure_scores
     from .ledger import Ledger as Ledger
+    from .methods import DPCGAN as DPCGAN
+    from .methods import DPGAN as DPGAN
     from .methods import DPHP as DPHP
     from .methods import DPKIP as DPKIP
     from .methods import DPMERF as DPMERF
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from .methods import GPATE as GPATE
     from .methods import KIP as KIP
     from .methods import METHODS as METHODS
+    from .methods import NDPDC as NDPDC
     from .methods import FullMMD as FullMMD
     from .methods import Marginals as Marginals
     from .methods import MeasureOnce as MeasureOnce
@@ -75,7 +78,7 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS FullMMD Marginals MeasureOnce",
+            "methods": "DPCGAN DPGAN DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS NDPDC FullMMD Marginals MeasureOnce",
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",

@@ -18,6 +18,7 @@ from limbeck.features import Fourier
 from limbeck.methods import AbstractInquiry
 from limbeck.privacy import (
     Asked,
+    Choice,
     Directions,
     Faculty,
     FrequentValues,
@@ -120,6 +121,19 @@ class Bins:
 
     def __call__(self, rows: jax.Array, labels: jax.Array) -> jax.Array:
         return ((10 * rows[:, 2]).astype(int) + 2 * (labels + 1)) % 7  # for any label
+
+
+class Guesses:
+    """Candidates of which some rows have no cell, some one that is not there; what is said of them is wild."""
+
+    sizes = (3, 2, 6, 1) * 3
+    expected = np.resize([4.0, np.inf, -3.25, np.nan, 1e300, 1 / 3, 7.0], 36)
+    weights = np.resize([1.0, 50.0, 0.1, -1.0, np.nan], 12)
+    penalties = np.resize([0.0, 1 / 3, np.inf, -np.inf, 5.0], 12)
+
+    def __call__(self, rows: jax.Array, labels: jax.Array) -> jax.Array:
+        seen = 10 * jnp.tile(rows[:, :4], 3) + labels[:, None] - 1
+        return seen.astype(int) * jnp.array([1, -1, 1000] * 4)
 
 
 def loss(parameters: jax.Array, slots: jax.Array, label: jax.Array) -> jax.Array:
@@ -233,7 +247,12 @@ KINDS = [
         smaller=replace(_DIRECTIONS, size=19), adds_up=False,
     ),
 ]  # fmt: skip
-"""Questions that are answered in numbers. `FrequentValues` answers in texts, `BareRows` in rows."""
+"""Questions that are answered in numbers. `FrequentValues` answers in texts, `BareRows` in rows,
+`Choice` in places."""
+
+_CHOICE = Choice(name="choice", candidates=12, cells=36, picks=5)
+CHOICE = Kind("choice", _CHOICE, Guesses(), smaller=replace(_CHOICE, cells=35), rounds=False)
+"""A question answered by a choice: what is nearly the same in two data sets is its probability."""
 
 VALUES = FrequentValues(name="values", column="town", most=None, threshold_delta=1e-6)
 

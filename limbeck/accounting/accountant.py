@@ -27,7 +27,9 @@ from ..errors import LimbeckError
 from .budget import Budget
 from .grid_slack import distance
 
-MECHANISMS = ("discrete gaussian", "gaussian", "discrete laplace")
+PURE = ("discrete laplace", "permute-and-flip")
+"""Mechanisms with an epsilon of their own, and no delta."""
+MECHANISMS = ("discrete gaussian", "gaussian", *PURE)
 ORDERS = tuple(
     [1.25, 1.5, 1.75] + [x / 2 for x in range(4, 40)] + list(range(20, 257, 4)) + [512, 1024]
 )
@@ -45,9 +47,11 @@ class Charge:
     name: str
     mechanism: str = "discrete gaussian"
     sensitivity: float
-    """Largest change that one record can make, in the norm of the mechanism (L2; Laplace: L1)."""
+    """Largest change that one record can make, in the norm of the mechanism (L2; Laplace: L1;
+    permute-and-flip: of each utility)."""
     noise_multiplier: float = math.nan
-    """Scale of the noise divided by the sensitivity: standard deviation, or Laplace's scale."""
+    """Scale of the noise divided by the sensitivity: standard deviation, or Laplace's scale; of
+    a choice 1 / epsilon."""
     coordinates: int
     """Numbers measured in a step: the discrete Gaussian's slack grows with their root."""
     sampling: float | None = None
@@ -59,6 +63,16 @@ class Charge:
     @property
     def gaussian(self) -> bool:
         return self.mechanism in ("discrete gaussian", "gaussian") and self.sampling is None
+
+    @property
+    def pure(self) -> bool:
+        """Whether each step is epsilon-private with no delta: epsilon = 1 / noise_multiplier."""
+        return self.mechanism in PURE
+
+    @property
+    def priced(self) -> bool:
+        """Whether the noise is known already."""
+        return self.noise_multiplier >= 0  # not NaN
 
     @property
     def noise(self) -> float:
@@ -75,8 +89,9 @@ class Charge:
         if self.noise_multiplier == 0:
             return dp_accounting.NonPrivateDpEvent()
         event: dp_accounting.DpEvent
-        if self.mechanism == "discrete laplace":
+        if self.pure:
             pure = 1.0 / self.noise_multiplier
+            # Laplace noise on the whole numbers 0 and 1 tells them apart as well as anything pure can.
             # For RDP: pure epsilon implies epsilon^2 / 2 zero-concentrated (Bun and Steinke 2016).
             event = (
                 dp_accounting.ZCDpEvent(pure * pure / 2)
@@ -229,7 +244,8 @@ def calibrate(requests: Sequence[Charge], shares: Sequence[float], budget: Budge
     """Noise for several measurements, adaptive ones too, that together cost the budget.
 
     Shares divide the squared mu: a measurement of share s gets noise 1/sqrt(s) times that of one
-    that had the budget to itself. Laplace charges keep the multiplier they came with.
+    that had the budget to itself. A charge with a pure price keeps it; a choice without one gets
+    epsilon for mu, by which many picks add up to the same curve.
 
     >>> one = Charge(name="a", sensitivity=1.0, coordinates=1)
     >>> [round(c.noise_multiplier, 3) for c in calibrate([one, one], [1, 1], Budget(1.0))]
@@ -245,7 +261,7 @@ def _calibrated(
     if removable_noise([replace(r, noise_multiplier=1.0) for r in requests]):
         raise RuntimeError("noise in floating point can be removed: plan a discrete gaussian")
     for request in requests:
-        if request.mechanism == "discrete laplace" and not request.noise_multiplier >= 0:
+        if request.mechanism == "discrete laplace" and not request.priced:
             raise RuntimeError(
                 f"'{request.name}': Laplace noise is not calibrated; state its price"
             )
@@ -283,7 +299,7 @@ def _calibrated(
 
 def _multiplier(request: Charge, mu_squared: float) -> float:
     """Noise at which a request takes its part of the squared mu."""
-    if request.mechanism == "discrete laplace":
+    if request.pure and request.priced:
         return request.noise_multiplier
     if request.sampling is None:
         return math.sqrt(request.steps / mu_squared)

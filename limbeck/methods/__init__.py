@@ -1,6 +1,8 @@
 """The methods: a folder for each family. `METHODS` is the table that the command line reads."""
 
 from ..schema import Schema
+from .adversarial.dp_cgan import DPCGAN as DPCGAN
+from .adversarial.dp_gan import DPGAN as DPGAN
 from .base import AbstractInquiry as AbstractInquiry
 from .base import AbstractMeasureOnce as AbstractMeasureOnce
 from .base import AbstractMethod as AbstractMethod
@@ -8,6 +10,7 @@ from .base import Product as Product
 from .base import Progress as Progress
 from .base import origin as origin
 from .base import values_of as values_of
+from .distribution_matching.ndpdc import NDPDC as NDPDC
 from .gpate.gpate import GPATE as GPATE
 from .kip.dp_kip import DPKIP as DPKIP
 from .kip.kernel import AbstractFeatureKernel as AbstractFeatureKernel

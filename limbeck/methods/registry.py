@@ -11,7 +11,10 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 
 from ..errors import LimbeckError
+from .adversarial.dp_cgan import DPCGAN
+from .adversarial.dp_gan import DPGAN
 from .base import AbstractMethod
+from .distribution_matching.ndpdc import NDPDC
 from .gpate.gpate import GPATE
 from .kip.dp_kip import DPKIP
 from .kip.kip import KIP
@@ -24,7 +27,20 @@ from .measure_once.measure_once import MeasureOnce
 
 GROUP = "limbeck.methods"
 """Name of the entry points' group."""
-OWN = (Marginals, MeasureOnce, DPMERF, DPHP, DPNTK, GPATE, DPKIP, KIP, FullMMD)
+OWN = (
+    Marginals,
+    MeasureOnce,
+    DPMERF,
+    DPHP,
+    DPNTK,
+    GPATE,
+    DPKIP,
+    KIP,
+    NDPDC,
+    DPGAN,
+    DPCGAN,
+    FullMMD,
+)
 """Classes of limbeck's own methods, in the order in which they are listed."""
 
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .question import Session as Session
     from .question import Unit as Unit
     from .questions.bare import BareRows as BareRows
+    from .questions.choice import Candidates as Candidates
+    from .questions.choice import Choice as Choice
     from .questions.head import Head as Head
     from .questions.histogram import Histogram as Histogram
     from .questions.laplace_histogram import LaplaceHistogram as LaplaceHistogram
@@ -72,6 +74,7 @@ else:
             "private": "Private",
             "question": "HeldRows Measurement Mechanism Planned Question Session Unit",
             "questions.bare": "BareRows",
+            "questions.choice": "Candidates Choice",
             "questions.head": "Head",
             "questions.histogram": "Histogram",
             "questions.laplace_histogram": "LaplaceHistogram",

@@ -22,10 +22,10 @@ def _laplace(stream: Stream, numerator: int, denominator: int) -> int:
     """Canonne, Kamath and Steinke (2020), algorithm 2, with scale numerator / denominator."""
     while True:
         part = stream.below(numerator)
-        if not _coin_exp(stream, part, numerator):
+        if not coin_exp(stream, part, numerator):
             continue
         whole = 0
-        while _coin_exp(stream, 1, 1):
+        while coin_exp(stream, 1, 1):
             whole += 1
         size = (part + numerator * whole) // denominator
         negative = stream.below(2) == 1
@@ -33,7 +33,7 @@ def _laplace(stream: Stream, numerator: int, denominator: int) -> int:
             return -size if negative else size
 
 
-def _coin_exp(stream: Stream, numerator: int, denominator: int) -> bool:
+def coin_exp(stream: Stream, numerator: int, denominator: int) -> bool:
     """True with probability exp(-numerator / denominator), for a ratio in [0, 1]."""
     k = 1
     while stream.below(denominator * k) < numerator:

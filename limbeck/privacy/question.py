@@ -58,9 +58,9 @@ class Measurement(NamedTuple):
     values: Any
     """Numbers, or for estimated categories texts."""
     noise: float
-    """Scale of the noise in each number: standard deviation, or Laplace's scale."""
+    """Scale of the noise in each number: standard deviation, or Laplace's scale; or of utilities."""
     law: str
-    """The noise's distribution: discrete gaussian, discrete laplace or none."""
+    """How it was made private: the name of a mechanism, or none."""
 
     @classmethod
     def under(cls, charge: Charge, values: Any) -> Measurement:

@@ -220,7 +220,7 @@ def _compare(name: str, claim: object, found: object, *, exactly: bool) -> None:
 
 
 def _compare_accountants(charges: Sequence[Charge], found: Cost) -> None:
-    gaussian = all(c.mechanism != "discrete laplace" for c in charges)
+    gaussian = not any(c.pure for c in charges)
     if not math.isfinite(found.epsilon) or not gaussian:
         return  # pure-DP charges are priced loosely by RDP: nothing to learn from the comparison
     # RDP may also be far above PLD where few rows are sampled in few steps.

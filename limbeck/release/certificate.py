@@ -276,6 +276,7 @@ def _noise(charges: Sequence[Charge], seeded: bool, float_sums: Collection[str])
     return {
         "discrete gaussian": "exact sampler on a grid of 2^-24 standard deviations, integer arithmetic",
         "discrete laplace": "exact sampler, integer arithmetic",
+        "permute-and-flip": "exact coins, integer arithmetic",
         "sums": {
             c.name: FLOAT_SUM if c.name in float_sums else EXACT_SUM
             for c in charges

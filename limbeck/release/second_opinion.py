@@ -33,7 +33,7 @@ def check_second_opinion(charges: Sequence[Charge], found: Cost) -> None:
             )
         return
     for charge in charges:
-        if charge.mechanism != "discrete laplace":
+        if not charge.pure:
             shown = attack_delta(charge, found.epsilon)
             if shown > found.delta * (1 + 1e-6):
                 raise ReleaseError(

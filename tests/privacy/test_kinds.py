@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from helpers import ask, planned, table_rows
 from kinds import (
+    CHOICE,
     KINDS,
     SCHEMA,
     VALUES,
@@ -53,6 +54,7 @@ from limbeck.privacy import (
 from limbeck.privacy.estimate.quantiles import ColumnHistogram, Edges
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
+each_answer = pytest.mark.parametrize("kind", [*KINDS, CHOICE], ids=lambda k: k.name)
 UNSAMPLED = [kind for kind in KINDS if not isinstance(kind.question, Gradients)]
 each_unsampled = pytest.mark.parametrize("kind", UNSAMPLED, ids=lambda k: k.name)
 BOTH = [Unit(), Unit(adjacency="replace-one")]
@@ -65,7 +67,11 @@ def test_every_kind_is_under_the_laws() -> None:
     def kinds_of(kind: type[Question]) -> set[type[Question]]:
         return {kind}.union(*map(kinds_of, kind.__subclasses__()))
 
-    covered = {type(kind.question) for kind in KINDS} | {type(VALUES), BareRows, Question}
+    covered = {type(kind.question) for kind in [*KINDS, CHOICE]} | {
+        type(VALUES),
+        BareRows,
+        Question,
+    }
     assert {k for k in kinds_of(Question) if k.__module__.startswith("limbeck.")} <= covered
 
 
@@ -110,7 +116,7 @@ def _check_law(noise: np.ndarray, scale: float, mechanism: str) -> None:
     assert np.abs(noise).mean() == pytest.approx(size, abs=0.045 * wanted)
 
 
-@each_kind
+@each_answer
 def test_in_law_mode_only_noise_is_left(kind: Kind) -> None:
     seen = []
     for rows in (table_rows(5), table_rows(30, seed=4).assign(ill="unsure")):
@@ -407,7 +413,7 @@ def test_every_row_is_shown_to_a_teacher_once() -> None:
 
 
 @pytest.mark.parametrize("multiplier", [0.0, 3.0])
-@pytest.mark.parametrize("kind", [k for k in KINDS if k.adds_up], ids=lambda k: k.name)
+@pytest.mark.parametrize("kind", [k for k in [*KINDS, CHOICE] if k.adds_up], ids=lambda k: k.name)
 def test_parts_merge_to_the_same_whole_numbers(kind: Kind, multiplier: float) -> None:
     """Any split, any order, and through bytes as another process would send them."""
     rows = table_rows(90, seed=5)
@@ -475,7 +481,7 @@ def test_noise_that_hides_the_grid_is_refused_by_the_plan(kind: Kind) -> None:
 # ---- (g) maps as planned ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if k.smaller], ids=lambda k: k.name)
+@pytest.mark.parametrize("kind", [k for k in [*KINDS, CHOICE] if k.smaller], ids=lambda k: k.name)
 def test_a_map_larger_than_planned_is_refused(kind: Kind) -> None:
     assert kind.smaller is not None
     with pytest.raises(RuntimeError, match="planned|votes of shape"):
@@ -493,7 +499,7 @@ def _same(one: list[Any], two: list[Any]) -> bool:
     )
 
 
-@each_kind
+@each_answer
 def test_a_kept_answer_is_given_again(kind: Kind) -> None:
     """Whatever the noise of the run that asks: nothing is measured a second time."""
     kept = Kept()
@@ -544,7 +550,7 @@ def test_another_map_or_state_is_another_question(spec: MapSpec, state: dict[str
         ask(given, question, answers=kept).ask("sum", spec, state)
 
 
-@each_kind
+@each_answer
 def test_a_job_gives_its_answers_to_the_same_question_only(kind: Kind, tmp_path: Path) -> None:
     """As above, kept in files; a step at another state, or a map of another seed, is refused."""
     given, question = data(table_rows(20)), kind.question

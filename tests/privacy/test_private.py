@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import ask, planned, table_rows, table_schema
-from kinds import KINDS, VALUES, Kind, answers
+from kinds import CHOICE, KINDS, VALUES, Kind, answers
 
 import limbeck as lk
 from limbeck.privacy import BareRows, Gradients, Histogram, Noise, Planned, Private, Sum, Unit
@@ -17,7 +17,7 @@ from limbeck.privacy import BareRows, Gradients, Histogram, Noise, Planned, Priv
 SUM = Sum(name="sum", bound=1.0, size=5, groups=3)
 COUNTS = Histogram(name="n", bins=3)
 
-each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
+each_kind = pytest.mark.parametrize("kind", [*KINDS, CHOICE], ids=lambda k: k.name)
 
 
 def _data(count: int = 9) -> lk.Dataset:
@@ -83,7 +83,9 @@ def test_a_question_is_asked_in_its_own_way(kind: Kind) -> None:
     ids=lambda c: next(iter(c)),
 )
 @pytest.mark.parametrize(
-    "kind", [*KINDS, Kind("values", VALUES), Kind("bare rows", BareRows())], ids=lambda k: k.name
+    "kind",
+    [*KINDS, CHOICE, Kind("values", VALUES), Kind("bare rows", BareRows())],
+    ids=lambda k: k.name,
 )
 def test_a_question_must_be_the_one_that_was_priced(kind: Kind, change: dict[str, Any]) -> None:
     """Sampling or another mechanism is never credited to a question that does not use it."""
@@ -99,7 +101,7 @@ def test_a_question_must_be_the_one_that_was_priced(kind: Kind, change: dict[str
 
 def test_charges_for_other_neighbours_are_refused() -> None:
     """Priced for one record more or less, but to be answered for one replaced."""
-    for kind in KINDS:
+    for kind in [*KINDS, CHOICE]:
         (asked,) = planned(kind.question, multiplier=4.0)
         with pytest.raises(RuntimeError, match="another kind"):
             Private(_data(), [asked], Unit(adjacency="replace-one"), Noise.from_seed(0))

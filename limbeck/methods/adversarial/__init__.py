@@ -1,0 +1,1 @@
+"""Generators taught by a discriminator that learns from rows through noise."""
