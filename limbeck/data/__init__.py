@@ -3,7 +3,6 @@
 from .bare import bare_rows as bare_rows
 from .cells import READABLE as READABLE
 from .cells import family as family
-from .cells import number as number
 from .dataset import Dataset as Dataset
 from .dataset import Rows as Rows
 from .dataset import Store as Store
@@ -12,6 +11,7 @@ from .images import decode_picture as decode_picture
 from .images import shrink_picture as shrink_picture
 from .reading import open_source as open_source
 from .reading import read as read
+from .texts import number as number
 from .write import png_strip as png_strip
 from .write import save_images as save_images
 from .write import save_table as save_table

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from PIL import Image as Picture
 from PIL import ImageDraw, ImageFont
 
-from ..schema import Date, Image, Schema
+from ..schema import Date, Duration, Image, Moment, Schema, clock_reading
 
 SHEET_COLUMNS = 10
 """Images per class on the contact sheet."""
@@ -34,8 +34,28 @@ def save_table(frame: pd.DataFrame, schema: Schema, folder: Path) -> list[str]:
         at = table.column_names.index(name)
         table = table.set_column(at, name, table.column(name).cast(pa.date32()))
     pq.write_table(table, folder / "data.parquet")
-    frame.to_csv(folder / "data.csv", index=False)
+    _as_it_came(frame, schema).to_csv(
+        folder / "data.csv",
+        index=False,
+        sep=schema.delimiter or (";" if schema.decimal == "," else ","),
+        decimal=schema.decimal,
+        encoding=schema.encoding,
+        errors="replace",
+    )
     return ["data.parquet", "data.csv"]
+
+
+def _as_it_came(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Dates and moments as texts of the owner's pattern, durations as a clock's reading."""
+    texts = {}
+    for column in schema.columns:
+        cells = frame[column.name]
+        if isinstance(column, Date | Moment) and column.format is not None:
+            texts[column.name] = cells.dt.strftime(column.format)
+        if isinstance(column, Duration):
+            seconds = cells.dt.total_seconds()
+            texts[column.name] = seconds.map(clock_reading, na_action="ignore").astype(object)
+    return frame.assign(**texts)
 
 
 def save_images(pixels: np.ndarray, labels: np.ndarray, schema: Schema, folder: Path) -> list[str]:
