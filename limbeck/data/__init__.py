@@ -9,8 +9,10 @@ from .dataset import Rows as Rows
 from .dataset import Store as Store
 from .draft import draft_schema as draft_schema
 from .images import decode_picture as decode_picture
+from .partial import read_partial as read_partial
 from .reading import open_source as open_source
 from .reading import read as read
 from .write import png_strip as png_strip
 from .write import save_images as save_images
+from .write import save_rows as save_rows
 from .write import save_table as save_table

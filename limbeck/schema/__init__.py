@@ -2,6 +2,11 @@
 
 from .category import Category as Category
 from .columns import Column as Column
+from .conditions import Among as Among
+from .conditions import Between as Between
+from .conditions import Condition as Condition
+from .conditions import Where as Where
+from .conditions import read_conditions as read_conditions
 from .date import Date as Date
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime
