@@ -49,7 +49,7 @@ class Generated:
             return self._generated(schema, labels, rng, seed)
         if not wanted.on_inputs:
             return self._generated(schema, rng.permutation(apportion(weights, rows)), rng, seed)
-        if wanted.shares is None:
+        if not wanted.rebalanced:
             return self._chosen(schema, rows, weights, wanted, rng)
         counts = np.bincount(apportion(weights, rows), minlength=len(weights))
         one_class = np.eye(len(weights))

@@ -41,6 +41,8 @@ class Wanted:
     conditions: tuple[Condition, ...] = ()
     shares: np.ndarray | None = None
     """Share of each class, summing to one; None: as the source has them under the conditions."""
+    even: bool = False
+    """Whether all classes that there are come equally often; instead of shares."""
     given: Given | None = None
 
     @property
@@ -53,7 +55,11 @@ class Wanted:
 
     @property
     def anything(self) -> bool:
-        return not self.conditions and self.shares is None and self.given is None
+        return not self.conditions and not self.rebalanced and self.given is None
+
+    @property
+    def rebalanced(self) -> bool:
+        return self.even or self.shares is not None
 
     @property
     def words(self) -> str:
@@ -78,6 +84,8 @@ class Wanted:
             return self.shares
         if weights.sum() <= NEVER:
             raise LimbeckError(f"No row of this release can meet {self.words}.")
+        if self.even:
+            weights = (weights > NEVER).astype(np.float64)
         return weights / weights.sum()
 
     def meets(self, schema: Schema, drawn: Encoded) -> np.ndarray:

@@ -26,10 +26,13 @@ def read_wanted(
 ) -> Wanted:
     """See `Release.sample`."""
     conditions = read_conditions(schema, where)
-    shares = None if classes is None else _shares(schema, classes)
+    if classes is not None and schema.label is None:
+        raise LimbeckError("This release has no label, so it has no classes to balance.")
     if like is None:
-        return Wanted(conditions=conditions, shares=shares)
-    if shares is not None:
+        even = isinstance(classes, str) and classes == EVEN
+        shares = None if even or classes is None else _shares(schema, classes)
+        return Wanted(conditions=conditions, even=even, shares=shares)
+    if classes is not None:
         raise LimbeckError(
             "A frame to complete has the classes it has: give like or classes, not both."
         )
@@ -48,10 +51,7 @@ def read_wanted(
 
 
 def _shares(schema: Schema, classes: str | Mapping[Any, float]) -> np.ndarray:
-    if schema.label is None:
-        raise LimbeckError("This release has no label, so it has no classes to balance.")
-    if classes == EVEN:
-        return np.full(len(schema.classes), 1 / len(schema.classes))
+    assert schema.label is not None
     if not isinstance(classes, Mapping):
         raise LimbeckError(
             f'Expected classes to be "{EVEN}" or shares of the label\'s values, got {classes!r}.'
