@@ -1044,7 +1044,11 @@ COMMANDS: list[Case] = [
         lambda d: [*d.sample(), "--where", "age>=40", "--where", "age<30"],
         ("No row can meet age>=40 and age<30.",),
     ),
-    ("rows of no column", lambda d: [*d.sample(), "--where", "ward=A"], ("'ward'", "age, town, ill")),
+    (
+        "rows of no column",
+        lambda d: [*d.sample(), "--where", "ward=A"],
+        ("'ward'", "age, town, ill"),
+    ),
     ("rows of no value", lambda d: [*d.sample(), "--where", "town=Rome"], ("'Rome'", "Ulm, Trier")),
     ("shares of no class", lambda d: [*d.sample(), "--classes", "yes"], ("VALUE=SHARE", "'yes'")),
     ("no number of rows", lambda d: d.sample(rows=()), ("how many rows",)),

@@ -113,7 +113,9 @@ def test_completed_rows_keep_what_is_given_and_follow_it(
 
 
 def test_completing_goes_through_the_frame_again_and_fills_its_gaps(release: lk.Release) -> None:
-    given = pd.DataFrame({"ill": ["yes", "no", None], "pay": [10, None, 30], "smoker": ["", "no", "?"]})
+    given = pd.DataFrame(
+        {"ill": ["yes", "no", None], "pay": [10, None, 30], "smoker": ["", "no", "?"]}
+    )
     drawn = release.sample(300, like=given, where="town=east")
     assert drawn["ill"].to_numpy()[::3].tolist() == ["yes"] * 100
     assert drawn["pay"].to_numpy()[2::3].tolist() == [30] * 100
@@ -156,7 +158,10 @@ def test_what_cannot_be_is_one_sentence(
 
 def test_generators_make_classes_and_choose_rows(tmp_path: Path) -> None:
     made = lk.distill(
-        lk.read(table_rows(200), table_schema()), lk.DPMERF(**TINY), 1.0, seed=0  # type: ignore[arg-type]
+        lk.read(table_rows(200), table_schema()),
+        lk.DPMERF(**TINY),
+        1.0,
+        seed=0,  # type: ignore[arg-type]
     )
     drawn = made.sample(50, where=["ill=yes", "age>=20"])
     assert set(drawn["ill"]) == {"yes"} and drawn["age"].min() >= 20
@@ -171,7 +176,10 @@ def test_generators_make_classes_and_choose_rows(tmp_path: Path) -> None:
 
 def test_images_come_by_class(tmp_path: Path) -> None:
     made = lk.distill(
-        lk.read(image_rows(60), image_schema()), lk.DPMERF(**TINY), 1.0, seed=0  # type: ignore[arg-type]
+        lk.read(image_rows(60), image_schema()),
+        lk.DPMERF(**TINY),
+        1.0,
+        seed=0,  # type: ignore[arg-type]
     )
     label = made.schema.label
     assert label is not None

@@ -16,7 +16,7 @@ from typing import IO, Protocol
 import numpy as np
 
 from ..errors import DataError
-from ..schema import Raw, Schema, Values
+from ..schema import Numbers, Raw, Schema, Values
 
 ROWS_IN_MEMORY = 1 << 29
 """Bytes of encoded rows that are kept in memory (512 MiB)."""
@@ -36,10 +36,12 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label."""
+    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label; and how
+    the cells of all columns, the label's too, stand to the schema (`limbeck.schema.STATES`)."""
 
     cells: np.ndarray
     labels: np.ndarray
+    states: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -48,10 +50,11 @@ class Rows:
         """Consecutive slices of at most `size` rows."""
         for start in range(0, len(self), size):
             at = slice(start, start + size)
-            yield Rows(self.cells[at], self.labels[at])
+            yield self.take(at)
 
-    def take(self, indices: np.ndarray) -> Rows:
-        return Rows(self.cells[indices], self.labels[indices])
+    def take(self, at: np.ndarray | slice) -> Rows:
+        states = None if self.states is None else self.states[at]
+        return Rows(self.cells[at], self.labels[at], states)
 
 
 class Dataset:
@@ -99,7 +102,8 @@ class Dataset:
 
 
 def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> tuple[Rows, bytes]:
-    store, labels, count, digest = Store(), [], 0, hashlib.blake2b(digest_size=32)
+    store, states, labels, count = Store(), Store(), [], 0
+    digest = hashlib.blake2b(digest_size=32)
     for raw in source.chunks(schema):
         for column in schema.columns:
             _absorb(digest, raw[column.name])
@@ -111,6 +115,7 @@ def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> 
         if schema.label:
             codes = schema.label.encode(raw[schema.label.name]).astype(np.int32)
         store.add(cells)
+        states.add(np.stack([c.states(raw[c.name]) for c in schema.columns], axis=1))
         labels.append(codes)
         count += len(cells)
         if count > ROWS_AT_MOST:
@@ -121,13 +126,17 @@ def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> 
         progress(count)
     width = schema.slots if schema.image else len(schema.inputs)
     all_labels = np.concatenate(labels) if labels else np.zeros(0, np.int32)
-    return Rows(store.close(width), all_labels), digest.digest()
+    rows = Rows(store.close(width), all_labels, states.close(len(schema.columns)))
+    return rows, digest.digest()
 
 
 def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:
     if isinstance(raw, Values):
         digest.update("\x00".join(raw.distinct).encode("utf-8", "surrogatepass"))
         raw = raw.codes
+    if isinstance(raw, Numbers):
+        digest.update(np.packbits(raw.unread).data)
+        raw = raw.values
     digest.update(np.ascontiguousarray(raw).data)
 
 

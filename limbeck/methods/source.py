@@ -87,9 +87,7 @@ class Generated:
             labels = rng.choice(len(weights), many, p=weights)
             return self._generated(schema, labels, rng, int(rng.integers(1 << 31)))
 
-        return chosen_rows(
-            draw, lambda drawn: wanted.meets(schema, drawn), rows, rng, wanted.words
-        )
+        return chosen_rows(draw, lambda drawn: wanted.meets(schema, drawn), rows, rng, wanted.words)
 
     def facts(self) -> dict[str, Any]:
         return dict(self.settings)

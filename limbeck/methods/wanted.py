@@ -75,12 +75,16 @@ class Wanted:
             LimbeckError: None is left, or a class that was asked for.
         """
         codes = np.arange(len(weights))
-        allowed = np.all([np.ones(len(codes), bool), *(c.holds(codes) for c in self.on_label)], axis=0)
+        allowed = np.all(
+            [np.ones(len(codes), bool), *(c.holds(codes) for c in self.on_label)], axis=0
+        )
         weights = np.where(allowed, weights, 0.0)
         if self.shares is not None:
             if (self.shares[weights <= NEVER] > 0).any():
                 also = f" with {self.words}" if self.conditions else ""
-                raise LimbeckError(f"A class that was asked for never occurs in this release{also}.")
+                raise LimbeckError(
+                    f"A class that was asked for never occurs in this release{also}."
+                )
             return self.shares
         if weights.sum() <= NEVER:
             raise LimbeckError(f"No row of this release can meet {self.words}.")

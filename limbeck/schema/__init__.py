@@ -8,10 +8,13 @@ from .conditions import Condition as Condition
 from .conditions import Where as Where
 from .conditions import read_conditions as read_conditions
 from .date import Date as Date
+from .fit import Fit as Fit
+from .fit import fits_of as fits_of
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime
 from .numeric import Numeric as Numeric
 from .raw import EPOCH as EPOCH
+from .raw import Numbers as Numbers
 from .raw import Raw as Raw
 from .raw import Scalar as Scalar
 from .raw import Values as Values
@@ -19,5 +22,8 @@ from .raw import canonical as canonical
 from .schema import Schema as Schema
 from .schema import check_encoding as check_encoding
 from .schema import dataset_name as dataset_name
+from .states import STATES as STATES
+from .states import counted as counted
+from .states import says_nothing as says_nothing
 from .toml import UNFILLED as UNFILLED
 from .toml import toml_value as toml_value

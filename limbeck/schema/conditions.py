@@ -112,7 +112,9 @@ def read_conditions(schema: Schema, where: Where | None) -> tuple[Condition, ...
     if where is None:
         return ()
     if isinstance(where, Mapping):
-        parts = [part for name, wanted in where.items() for part in _of_mapping(schema, name, wanted)]
+        parts = [
+            part for name, wanted in where.items() for part in _of_mapping(schema, name, wanted)
+        ]
     else:
         texts = [where] if isinstance(where, str) else list(where)
         parts = [_of_text(schema, text) for text in texts]
@@ -127,9 +129,7 @@ def _of_text(schema: Schema, text: object) -> Condition:
     names = sorted((c.name for c in schema.columns), key=len, reverse=True)
     if isinstance(text, str):
         for name in names:  # the longest first: names may hold blanks and signs
-            if found := re.fullmatch(
-                rf"\s*{re.escape(name)}\s*({OPERATORS})(.*)", text, re.DOTALL
-            ):
+            if found := re.fullmatch(rf"\s*{re.escape(name)}\s*({OPERATORS})(.*)", text, re.DOTALL):
                 return _condition(_column(schema, name), found[1], found[2].strip(), text.strip())
         if found := re.match(rf"(.*?)({OPERATORS})", text):
             _column(schema, found[1].strip())  # says that there is none
@@ -210,7 +210,9 @@ def _column(schema: Schema, name: str) -> Column:
         if column.name == name and not isinstance(column, Image):
             return column
     known = ", ".join(c.name for c in schema.columns if not isinstance(c, Image))
-    raise LimbeckError(f"There is no column '{name}' to choose rows by. There is: {known or 'none'}.")
+    raise LimbeckError(
+        f"There is no column '{name}' to choose rows by. There is: {known or 'none'}."
+    )
 
 
 def _bound(column: Column, value: Any) -> Any:
