@@ -119,8 +119,8 @@ def _write(release: Release, drawn: pd.DataFrame | Images, place: Path) -> None:
         with tempfile.TemporaryDirectory(prefix=f".{place.name[:40]}-", dir=place.parent) as folder:
             partial = Path(folder) / f"rows{place.suffix}"
             if isinstance(drawn, lk.Images):
-                labels = {"labels": drawn.labels} if release.schema.label else {}
-                np.savez_compressed(partial, images=drawn.images, **labels)
+                arrays = drawn._asdict() if release.schema.label else {"images": drawn.images}
+                np.savez_compressed(partial, **arrays)
             else:
                 save_rows(drawn, release.schema, partial)
             os.replace(partial, place)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import DataError
-from ..schema import Schema, Values
+from ..schema import Schema, Values, as_numbers
 from .csv_files import CsvSource
 from .reading import open_source
 from .tables import FrameSource, ParquetSource
@@ -40,7 +40,10 @@ def read_partial(
         for column in columns:
             raw = chunk[column.name]
             encoded = column.encode(raw)
-            there = encoded >= 0 if isinstance(raw, Values) else ~np.isnan(raw) | column.missing
+            if isinstance(raw, Values):
+                there = encoded >= 0
+            else:
+                there = ~np.isnan(as_numbers(raw)) | column.missing
             cells[column.name].append(encoded)
             known[column.name].append(there)
     if not cells[columns[0].name]:

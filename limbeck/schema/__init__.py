@@ -18,6 +18,7 @@ from .raw import Numbers as Numbers
 from .raw import Raw as Raw
 from .raw import Scalar as Scalar
 from .raw import Values as Values
+from .raw import as_numbers as as_numbers
 from .raw import canonical as canonical
 from .schema import Schema as Schema
 from .schema import check_encoding as check_encoding

@@ -218,13 +218,14 @@ def _column(schema: Schema, name: str) -> Column:
 def _bound(column: Column, value: Any) -> Any:
     """A value as the column decodes its own: a number, a moment or a span."""
     kind = _decoded(column, np.asarray([0.5], np.float32)).dtype
-    read, wanted = float, "a number"
+    read: Any = float
+    wanted = "a number"
     if pd.api.types.is_datetime64_any_dtype(kind):
         read, wanted = pd.Timestamp, "a date such as 2020-01-31"
     elif pd.api.types.is_timedelta64_dtype(kind):
         read, wanted = pd.Timedelta, "a span of time such as 1h30min"
     try:
-        bound: Any = read(value)
+        bound = read(value)
         if bound == bound:  # neither NaN nor NaT
             return bound
     except (ValueError, TypeError):
