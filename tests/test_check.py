@@ -226,7 +226,7 @@ def test_the_check_is_booked_alone_then_everything_under_one_run(
     )
     check = lk.Release.load(tmp_path / "out").certificate["check"]
     counts = check["results"]["columns"]["amount"]
-    assert abs(counts["missing"] - 175) < 5 * check["results"]["noise"] and check["epsilon"] < 0.1
+    assert abs(counts["missing"] - 175) < 5 * check["results"]["noise"] and check["epsilon"] < 0.4
     assert CHECK not in release.measurements and check["seen"] == "with noise"
     assert lk.verify(tmp_path / "out").verified
     assert "Did the file fit its schema?" in make_report([release])

@@ -9,9 +9,11 @@ from .dataset import Store as Store
 from .draft import draft_schema as draft_schema
 from .images import decode_picture as decode_picture
 from .images import shrink_picture as shrink_picture
+from .partial import read_partial as read_partial
 from .reading import open_source as open_source
 from .reading import read as read
 from .texts import number as number
 from .write import png_strip as png_strip
 from .write import save_images as save_images
+from .write import save_rows as save_rows
 from .write import save_table as save_table

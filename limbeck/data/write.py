@@ -28,21 +28,37 @@ NAME_LENGTH = 24
 
 def save_table(frame: pd.DataFrame, schema: Schema, folder: Path) -> list[str]:
     """Write data.parquet and data.csv."""
+    _write_parquet(frame, schema, folder / "data.parquet")
+    _write_csv(frame, schema, folder / "data.csv")
+    return ["data.parquet", "data.csv"]
+
+
+def save_rows(frame: pd.DataFrame, schema: Schema, path: Path) -> None:
+    """Write a table to one file, CSV or Parquet by the end of its name."""
+    if path.suffix == ".parquet":
+        _write_parquet(frame, schema, path)
+    else:
+        _write_csv(frame, schema, path)
+
+
+def _write_parquet(frame: pd.DataFrame, schema: Schema, path: Path) -> None:
     dates = [c.name for c in schema.columns if isinstance(c, Date)]
     table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     for name in dates:
         at = table.column_names.index(name)
         table = table.set_column(at, name, table.column(name).cast(pa.date32()))
-    pq.write_table(table, folder / "data.parquet")
+    pq.write_table(table, path)
+
+
+def _write_csv(frame: pd.DataFrame, schema: Schema, path: Path) -> None:
     _as_it_came(frame, schema).to_csv(
-        folder / "data.csv",
+        path,
         index=False,
         sep=schema.delimiter or (";" if schema.decimal == "," else ","),
         decimal=schema.decimal,
         encoding=schema.encoding,
         errors="replace",
     )
-    return ["data.parquet", "data.csv"]
 
 
 def _as_it_came(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:

@@ -104,19 +104,28 @@ class Cells:
         gone = slots[:, 1:2]
         return jnp.concatenate([found * (1 - gone), gone], axis=1)
 
+    def codes(self, values: np.ndarray) -> np.ndarray:
+        """The number of the cell of each of a column's encoded values."""
+        slots = self.column.expand(values.astype(np.float32))
+        return np.asarray(self.indicators(jnp.asarray(slots))).argmax(axis=1)
+
     def draw(self, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A column's encoded values (float32), drawn evenly within the cells."""
+        single = self._number is None or (self._whole and self._edges is None)
+        return self.placed(codes, np.zeros(len(codes)) if single else rng.random(len(codes)))
+
+    def placed(self, codes: np.ndarray, chance: np.ndarray) -> np.ndarray:
+        """A column's encoded values (float32), at a fraction in [0, 1) of each cell: within a cell they
+        rise with it."""
         if self._number is None:
             return codes.astype(np.float32)
         if self._edges is not None:
-            value = self._drawn_between(codes, self._edges, rng)
+            value = self._between(codes, self._edges, chance)
         elif self._whole:
             value = codes / max(1, self.values - 1)
         else:
-            chance = rng.random(len(codes))
-            if (
-                self._units
-            ):  # one of the whole numbers of the cell; the bounds have cells of their own
+            # One of the whole numbers of the cell; the bounds have cells of their own.
+            if self._units:
                 first, after = (np.ceil((codes - at) * self._units / self.grid) for at in (1, 0))
                 first, last = np.maximum(first, 1), np.minimum(after - 1, self._units - 1)
                 value = (first + np.floor(chance * (last - first + 1))) / self._units
@@ -125,15 +134,13 @@ class Cells:
             value = np.where(codes == 0, 0.0, np.where(codes == self.grid + 1, 1.0, value))
         return np.where(codes == self.values, np.nan, value).astype(np.float32)
 
-    def _drawn_between(
-        self, codes: np.ndarray, edges: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
-        """Places in [0, 1] drawn evenly within cells of a logarithmic scale, at values that there are."""
+    def _between(self, codes: np.ndarray, edges: np.ndarray, chance: np.ndarray) -> np.ndarray:
+        """Places in [0, 1] at a fraction of cells of a logarithmic scale, at values that there are."""
         number = self._number
         assert number is not None
         ends = np.concatenate([[0.0], edges, [1.0]])
         at = np.minimum(codes, len(edges))
-        drawn = ends[at] + rng.random(len(codes)) * (ends[at + 1] - ends[at])
+        drawn = ends[at] + chance * (ends[at + 1] - ends[at])
         return number.to_unit(number.on_lattice(number.from_unit(drawn)))
 
 

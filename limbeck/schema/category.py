@@ -73,6 +73,10 @@ class Category:
     def slots(self) -> int:
         return len(self.values) + self.missing
 
+    def code(self, value: object) -> int | None:
+        """The number of a declared value, however it is spelled; None for any other."""
+        return self._table.get(_truth(value) if self.boolean else canonical(value))
+
     def encode(self, raw: Raw) -> np.ndarray:
         if not isinstance(raw, Values):
             raise TypeError("a category is read as Values")
@@ -80,8 +84,8 @@ class Category:
         undeclared = {None: absent, "missing": absent}.get(self.outside)
         if undeclared is None:
             undeclared = float(self._table[(_truth if self.boolean else canonical)(self.outside)])
-        keys = [_truth(v) if self.boolean else canonical(v) for v in raw.distinct]
-        table = [float(self._table.get(k, undeclared)) for k in keys]
+        known = map(self.code, raw.distinct)
+        table = [undeclared if code is None else float(code) for code in known]
         # Code -1 (null) picks the last entry.
         return np.asarray([*table, absent], dtype=np.float32)[raw.codes]
 
