@@ -46,11 +46,14 @@ def raw_columns(batch: pa.RecordBatch, schema: Schema) -> dict[str, Raw]:
         "days": days,
         "values": values,
     }
-    return {
+    found = {
         c.name: readers[c.reads](batch.column(c.name))
         for c in schema.columns
         if not isinstance(c, Image)
     }
+    if schema.person:
+        found[schema.person.column] = values(batch.column(schema.person.column))
+    return found
 
 
 # ---- types --------------------------------------------------------------------------------------
@@ -94,6 +97,14 @@ def check_types(columns: pa.Schema, schema: Schema, where: str) -> None:
             raise DataError(
                 f"{where}: column '{column.name}' is declared as {column.kind}, which cannot be read "
                 f"from its type {kind}. Declare another kind, or convert the column."
+            )
+    if schema.person:
+        name = schema.person.column
+        kind = columns.field(name).type
+        if family(kind) not in READABLE["values"] or not _has_zone(kind):
+            raise DataError(
+                f"{where}: column '{name}' holds the persons' ids and is of type {kind}, which cannot "
+                "be read. Make it texts or whole numbers."
             )
 
 

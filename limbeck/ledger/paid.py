@@ -13,7 +13,7 @@ from ..errors import LimbeckError
 from ..planning import Plan
 from ..privacy import Noise, Private
 from ..progress import Progress
-from .booked import new_run
+from .booked import Run, new_run
 from .identity import another_plan, identity, kept_plan
 from .job import Job
 from .ledger import Ledger
@@ -84,6 +84,14 @@ def randomness(seed: int | None, noise: Noise | None) -> Noise:
     return noise or (Noise() if seed is None else Noise.from_seed(seed))
 
 
+def planned_run(planned: Plan) -> Run:
+    """A plan as the ledger would book it: at what it costs, for whose presence it hides."""
+    schema, budget = planned.schema, planned.budget
+    unit = f"person by {schema.person.column}" if schema.person else "row"
+    charged = (planned.charges, planned.cost, budget.adjacency)
+    return new_run(schema.dataset, planned.method.name, *charged, unit)
+
+
 @dataclass(frozen=True)
 class _Booking:
     """The order of payment: plan compared, budget asked, rows read, charge on disk, then noise."""
@@ -99,7 +107,7 @@ class _Booking:
         the ledger's name of the run, and the secret it is resumed with, if it is."""
         job, ledger, plan = self.job, self.ledger, self.planned
         dataset, lifetime = plan.schema.dataset, plan.schema.lifetime
-        run = new_run(dataset, plan.method.name, plan.charges, plan.cost, plan.budget.adjacency)
+        run = planned_run(plan)
         left, same = job.run, job.plan == self.plan
         paid = left is not None and ledger.has(left)
         if paid and not same and not self.pay_again:

@@ -6,6 +6,7 @@ from .date import Date as Date
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime
 from .numeric import Numeric as Numeric
+from .person import Person as Person
 from .raw import EPOCH as EPOCH
 from .raw import Raw as Raw
 from .raw import Scalar as Scalar

@@ -17,6 +17,7 @@ from .date import Date
 from .image import Image
 from .lifetime import Lifetime, is_number
 from .numeric import Numeric
+from .person import parse_person
 from .schema import Schema
 
 UNFILLED = "?"
@@ -34,7 +35,7 @@ _KEYS = {
 _WHOLE = ("most", "height", "width", "channels")
 _TOP = {
     "dataset", "rows", "confirmed", "unit", "ignore", "names_are_right", "encoding",
-    "estimate_share", "lifetime", "column",
+    "estimate_share", "lifetime", "person", "column",
 }  # fmt: skip
 
 
@@ -92,6 +93,7 @@ def parse(text: str, where: str) -> Schema:
             estimate_share=raw.get("estimate_share", 0.1),
             lifetime=_lifetime(raw.get("lifetime", {})),
             columns=parsed,
+            person=parse_person(raw.get("person")),
         )
     except SchemaError as error:
         raise SchemaError(f"{where}: {error}") from None
@@ -100,10 +102,11 @@ def parse(text: str, where: str) -> Schema:
 def written(schema: Schema) -> str:
     """A schema as a confirmed TOML file."""
     facts = schema.facts()
-    columns, lifetime = facts.pop("column"), facts.pop("lifetime")
-    assert isinstance(columns, list) and isinstance(lifetime, dict)
+    columns, tables = facts.pop("column"), ("lifetime", "person")
+    sections = {name: facts.pop(name) for name in tables if name in facts}
+    assert isinstance(columns, list)
     parts = [_table(facts | {"confirmed": True})]
-    parts += ["[lifetime]\n" + _table(lifetime)]
+    parts += [f"[{name}]\n" + _table(section) for name, section in sections.items()]
     parts += ["[[column]]\n" + _table(c) for c in columns]
     return "\n".join(parts)
 
