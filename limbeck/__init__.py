@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .schema import Image as Image
     from .schema import Lifetime as Lifetime
     from .schema import Numeric as Numeric
+    from .schema import Person as Person
     from .schema import Schema as Schema
     from .scores import Scores as Scores
     from .version import __version__ as __version__
@@ -75,7 +76,7 @@ else:
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",
-            "schema": "Category Date Image Lifetime Numeric Schema",
+            "schema": "Category Date Image Lifetime Numeric Person Schema",
             "scores": "Scores",
             "version": "__version__",
         },

@@ -26,10 +26,11 @@ PACKAGE = ROOT / "limbeck"
 PAGE = (ROOT / "docs" / "guarantees.md").read_text()
 ROOMS = ("privacy", "ledger", "data", "schema", "release", "accounting")
 RINGS = ("Ring 1", "Ring 2", "Ring 3", "Ring 4", "Not trusted")
-CORE_LINES = 1300
-"""Lines of ring 1, at most; a later feature raises a number only with a reason."""
-TOGETHER_LINES = 3000
-"""Lines of rings 1 and 2, at most."""
+CORE_LINES = 1400
+"""Lines of ring 1, at most; a later feature raises a number only with a reason: from 1300 for persons
+with several rows, whom every kind of question bounds."""
+TOGETHER_LINES = 3100
+"""Lines of rings 1 and 2, at most: from 3000 for the same."""
 PARTS_OF_EVERY_RUN = {"ledger/answers.py", "ledger/identity.py", "ledger/lock.py"}
 """Of ring 3: a run looks whether it is to be resumed."""
 

@@ -9,6 +9,7 @@ from .dataset import Rows as Rows
 from .dataset import Store as Store
 from .draft import draft_schema as draft_schema
 from .images import decode_picture as decode_picture
+from .images import shrink_picture as shrink_picture
 from .persons import told_apart as told_apart
 from .reading import open_source as open_source
 from .reading import read as read

@@ -170,6 +170,15 @@ def decode_picture(file: Path | BinaryIO, channels: int) -> np.ndarray:
         return np.asarray(picture.convert("L" if channels == 1 else "RGB"))
 
 
+def shrink_picture(file: BinaryIO, image: Image) -> np.ndarray:
+    """Pixels of the square in the middle of a coloured picture, brought to the size of the schema's images."""
+    with Picture.open(file) as picture:
+        side = min(picture.size)
+        left, top = ((length - side) // 2 for length in picture.size)
+        square = picture.convert("RGB").crop((left, top, left + side, top + side))
+        return np.asarray(square.resize((image.width, image.height), Picture.Resampling.BILINEAR))
+
+
 def _open(file: Path, image: Image) -> np.ndarray:
     try:
         pixels = decode_picture(file, image.channels)

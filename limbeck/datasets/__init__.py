@@ -11,6 +11,7 @@ from .mixture import Mixture as Mixture
 from .pictures import Pictures as Pictures
 from .public import PublicData as PublicData
 from .public import load as load
+from .public import missing as missing
 from .public import write as write
 from .registry import About as About
 from .registry import about as about

@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import lzma
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import DataError
@@ -31,10 +31,8 @@ def fetch(
     `folder` is the user's own folder of data; `mirror` replaces the address of downloads
     (files are then looked for under `mirror/name/`); `cache` is where downloads are kept.
     """
-    for source in entry.sources:
-        place = EMBEDDED if source.embedded else folder
-        if place is not None and all((place / name).is_file() for name in source.files):
-            return source, {name: _from_disk(place / name, source) for name in source.files}
+    for source, place in _on_disk(entry, folder):
+        return source, {name: _from_disk(place / name, source) for name in source.files}
     if folder is not None and not folder.is_dir():
         raise DataError(f"LIMBECK_DATA names {folder}, which is not a folder.")
     for source in entry.sources:
@@ -45,7 +43,22 @@ def fetch(
                 name: _from_web(f"{base}/{name}", kept / name, source, entry.about)
                 for name in source.files
             }
-    raise DataError(f"Data set '{entry.about.name}' is not on this machine. {_advice(entry)}")
+    raise DataError(absent(entry, folder))
+
+
+def absent(entry: Entry, folder: Path | None) -> str:
+    """Why a data set can be neither read nor downloaded, and what to do; "" if it can."""
+    if any(source.base for source in entry.sources) or any(True for _ in _on_disk(entry, folder)):
+        return ""
+    return f"Data set '{entry.about.name}' is not on this machine. {_advice(entry)}"
+
+
+def _on_disk(entry: Entry, folder: Path | None) -> Iterator[tuple[Distribution, Path]]:
+    """The forms of a data set whose files are all there, and where."""
+    for source in entry.sources:
+        place = EMBEDDED if source.embedded else folder
+        if place is not None and all((place / name).is_file() for name in source.files):
+            yield source, place
 
 
 def _advice(entry: Entry) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..data import decode_picture
+from ..data import decode_picture, shrink_picture
 from ..schema import Image, Schema
 from .registry import Distribution
 
@@ -73,20 +74,47 @@ def _mosaic(
 def _records(
     files: Mapping[str, bytes], options: Mapping[str, Any], image: Image
 ) -> Iterator[Coded]:
-    """A tar archive of fixed-size records: a byte of label, then the colour planes."""
+    """A tar archive of fixed-size records: bytes of labels, the last of them ours, then the colour planes."""
     (archive,) = files.values()
+    labels = options.get("label_bytes", 1)
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for part in PARTS:
             members = [tar.extractfile(name) for name in options[part]]
             content = b"".join(member.read() for member in members if member is not None)
-            rows = np.frombuffer(content, np.uint8).reshape(-1, 1 + image.slots)
-            planes = rows[:, 1:].reshape(-1, image.channels, image.height, image.width)
-            yield planes.transpose(0, 2, 3, 1), rows[:, 0]
+            rows = np.frombuffer(content, np.uint8).reshape(-1, labels + image.slots)
+            planes = rows[:, labels:].reshape(-1, image.channels, image.height, image.width)
+            yield planes.transpose(0, 2, 3, 1), rows[:, labels - 1]
+
+
+def _mat(files: Mapping[str, bytes], options: Mapping[str, Any], image: Image) -> Iterator[Coded]:
+    """A MATLAB file for each part: X with images along its last axis, and y; label `modulo` is class 0."""
+    from scipy.io import loadmat
+
+    for part in PARTS:
+        arrays = loadmat(io.BytesIO(files[options[part]]), variable_names=("X", "y"))
+        yield np.moveaxis(arrays["X"], -1, 0), arrays["y"].ravel() % options["modulo"]
+
+
+def _faces(files: Mapping[str, bytes], options: Mapping[str, Any], image: Image) -> Iterator[Coded]:
+    """A zip archive of pictures, cut to the square in their middle and shrunk; which part a picture is of and
+    whether it has the `attribute` stands in text files, a line for each picture."""
+    parts = dict(line.split() for line in files[options["parts"]].decode().splitlines())
+    _, names, *lines = files[options["attributes"]].decode().splitlines()
+    place = 1 + names.split().index(options["attribute"])
+    has = {words[0]: words[place] == "1" for words in map(str.split, lines)}
+    with zipfile.ZipFile(io.BytesIO(files[options["pictures"]])) as archive:
+        for part in PARTS:
+            chosen = [name for name, number in parts.items() if int(number) in options[part]]
+            pixels = [
+                shrink_picture(io.BytesIO(archive.read(options["folder"] + name)), image)
+                for name in chosen
+            ]
+            yield np.stack(pixels), np.asarray([has[name] for name in chosen], np.int64)
 
 
 _READERS: Mapping[
     str, Callable[[Mapping[str, bytes], Mapping[str, Any], Image], Iterator[Coded]]
-] = {"npz": _npz, "idx": _idx, "mosaic": _mosaic, "records": _records}
+] = {"npz": _npz, "idx": _idx, "mosaic": _mosaic, "records": _records, "mat": _mat, "faces": _faces}
 
 
 def _arrays(content: bytes) -> dict[str, np.ndarray]:

@@ -14,7 +14,7 @@ import pandas as pd
 from ..errors import ReleaseError
 from ..schema import Schema
 from . import registry
-from .files import fetch
+from .files import absent, fetch
 from .pictures import Pictures, read_pictures
 from .registry import About, Entry
 from .tables import read_tables
@@ -40,14 +40,28 @@ def load(name: str) -> PublicData:
     >>> len(data.train), len(data.test)
     (32561, 16281)
     """
-    cache, folder = os.environ.get("LIMBECK_CACHE"), os.environ.get("LIMBECK_DATA")
+    cache = os.environ.get("LIMBECK_CACHE")
     return read(
         registry.entry(name),
         registry.schema(name),
-        folder=Path(folder) if folder else None,
+        folder=_folder(),
         mirror=os.environ.get("LIMBECK_MIRROR"),
         cache=Path(cache) if cache else None,
     )
+
+
+def missing(name: str) -> str:
+    """Why a data set can be neither read nor downloaded here, and what to do; "" if it can.
+
+    >>> missing("adult")
+    ''
+    """
+    return absent(registry.entry(name), _folder())
+
+
+def _folder() -> Path | None:
+    folder = os.environ.get("LIMBECK_DATA")
+    return Path(folder) if folder else None
 
 
 def read(

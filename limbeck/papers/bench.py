@@ -14,7 +14,6 @@ from ..data import Dataset, bare_rows, read
 from ..datasets import Pictures
 from ..errors import DataError, LimbeckError
 from ..schema import Lifetime, Schema
-from .exhibit import unobtainable
 
 AMPLE = Lifetime(epsilon=30.0, delta=0.5, filter="sum")
 """Practice runs on public data are booked in ledgers of their own, each with room for one run."""
@@ -68,16 +67,14 @@ def delta_of(name: str, wanted: float) -> float:
 
 
 def missing(name: str) -> str:
-    """Why a data set cannot be had, from what is known without looking for it; "" if it may."""
-    lacking = unobtainable().get(name)
-    if lacking is not None:
-        return f"data: {lacking['title']} is not part of limbeck. {lacking['obtain']} Home: {lacking['home']}"
-    if name not in EXTRA:
-        try:
-            datasets.about(name)
-        except LimbeckError as error:
-            return f"data: {error}"
-    return ""
+    """Why a data set cannot be had; "" if it may."""
+    if name in EXTRA:
+        return ""
+    try:
+        reason = datasets.missing(name)
+    except LimbeckError as error:
+        reason = str(error)
+    return reason and f"data: {reason}"
 
 
 def _plain(part: Any) -> Any:

@@ -8,6 +8,7 @@ from ..progress import Progress
 from ..run import PrivateClassifier, train_classifier
 from ..scores import score_chances
 from .bench import Bench, delta_of
+from .code import code_digest
 from .exhibit import Cell
 from .keep import Keep
 
@@ -22,6 +23,7 @@ def classifier_identity(cell: Cell, seed: int) -> dict[str, object]:
         "epsilon": cell.epsilon,
         "delta": delta_of(cell.data, cell.delta),
         "seed": seed,
+        "code": [code_digest(PrivateClassifier.__module__), code_digest(score_chances.__module__)],
     }
 
 

@@ -70,6 +70,8 @@ class Cell:
     """For our own methods: the paper's number to compare with."""
     minutes: float = 5.0
     """About how long on two cores, for the estimate."""
+    pace: float = 0.0
+    """Instead of minutes, for methods that learn row by row: seconds of a step for each learned row."""
     quick: bool = True
     """Whether `--quick` runs it."""
     reduced: Mapping[str, Any] = field(default_factory=dict)
@@ -121,11 +123,6 @@ def find(name: str) -> Exhibit:
     return found
 
 
-def unobtainable() -> dict[str, dict[str, str]]:
-    """Data sets of the papers that limbeck has no door to, with how to get them."""
-    return tomllib.loads((HOUSE / "unobtainable.toml").read_text(encoding="utf-8"))
-
-
 @cache
 def _all() -> dict[str, Exhibit]:
     found = {}
@@ -164,7 +161,7 @@ def _cells(facts: Mapping[str, Any]) -> Iterator[Cell]:
     quotes = _quotes(facts, columns)
     for row, in_row in facts["rows"].items():
         for column in columns:
-            told = common | column | in_row
+            told = common | _of_column(column, in_row) | in_row
             if told.get("no_noise"):
                 told["epsilon"] = math.inf
             settings = {**column.get("settings", {}), **in_row.get("settings", {})}
@@ -183,13 +180,28 @@ def _cells(facts: Mapping[str, Any]) -> Iterator[Cell]:
                 )
 
 
+def _of_column(column: Mapping[str, Any], in_row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a cell has from its column. A row's own method does not run by the column's recipe; and
+    minutes are the column's, `times` what the row says: a row with minutes of its own would hide
+    that columns differ."""
+    found = dict(column)
+    if "method" in in_row:
+        found.pop("recipe", None)
+    if "minutes" in found and "minutes" in in_row:
+        raise RuntimeError(f"minutes both in the column {column['name']} and in its rows")
+    if "minutes" in found:
+        found["minutes"] *= in_row.get("times", 1.0)
+    return found
+
+
 def _cell(told: Mapping[str, Any], **placed: Any) -> Cell:
     words = {k: told[k] for k in ("data", "short", "per_class") if k in told}
     words["epsilon"] = f"{told.get('epsilon', 1.0):g}"
+    words["noise"] = "-non-private" if math.isinf(told.get("epsilon", 1.0)) else ""
     making = next((m for m in ("quoted", "real", "classifier") if told.get(m)), "method")
     keep = (
         "data", "method", "settings", "epsilon", "score", "score_rows", "augment", "figure",
-        "minutes", "reduced", "reduced_minutes",
+        "minutes", "pace", "reduced", "reduced_minutes",
     )  # fmt: skip
     sizes = told.get("quick_per_class")
     return Cell(

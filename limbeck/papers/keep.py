@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ def default_folder() -> Path:
 
 
 class Keep:
-    """Results under the digest of all they depend on, this version of limbeck included."""
+    """Results under the digest of all they depend on, the code that made them included."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or default_folder()
@@ -66,5 +65,5 @@ class Keep:
 
 
 def _digest(identity: Mapping[str, object]) -> str:
-    text = json.dumps({"version": version("limbeck"), **identity}, sort_keys=True, default=str)
+    text = json.dumps(identity, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -17,8 +17,12 @@ from ..progress import Progress
 from ..release import Images, Release
 from ..run import Recipe, distill, make_method, packaged_recipes, redistill
 from .bench import Bench, NotRun, delta_of
+from .code import code_digest
 from .exhibit import Cell
 from .keep import Keep
+
+DISTILLING = "limbeck.privacy"
+"""What answers a method's questions, whatever the method."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +134,7 @@ def release_identity(cell: Cell, method: AbstractMethod, seed: int) -> dict[str,
         "epsilon": cell.epsilon,
         "delta": delta_of(cell.data, cell.delta),
         "seed": seed,
+        "code": [code_digest(type(method).__module__), code_digest(DISTILLING)],
     }
 
 

@@ -12,10 +12,12 @@ from typing import Any
 
 from .. import datasets
 from ..errors import LimbeckError, LimbeckWarning, positive
+from ..methods import AbstractKernelMethod
 from ..progress import Progress
 from ..scores import TWELVE
 from .bench import NotRun, bench, missing
 from .classifier import REMARK, classifier_identity, score_classifier
+from .code import code_digest
 from .exhibit import Cell, Exhibit
 from .keep import Keep
 from .kernelerror import kernel_errors
@@ -28,6 +30,9 @@ SIZES: dict[str, Callable[[str], int]] = {
     "classes": lambda name: len(datasets.schema(name).classes),
     "features": lambda name: len(datasets.schema(name).inputs),
 }
+
+SCORES_ROOM = "limbeck.scores"
+"""What gives figures, whatever made the rows."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +231,7 @@ def _identity(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
         "rows": cell.score_rows,
         "augment": cell.augment,
         "figure": figure,
+        "code": [code_digest(SCORES_ROOM), code_digest(Task.__module__, alone=True)],
     }
 
 
@@ -283,4 +289,15 @@ def _seeds(wanted: int | None, usual: int) -> int:
 def _minutes(cell: Cell, quick: bool) -> float:
     if quick and cell.reduced and cell.reduced_minutes is not None:
         return cell.reduced_minutes
+    if cell.pace:
+        return _paced(cell, quick)
     return cell.minutes if math.isfinite(cell.minutes) else 0.0
+
+
+def _paced(cell: Cell, quick: bool) -> float:
+    """Minutes by the cell's own settings: steps, learned rows, and the time that each takes."""
+    method, _ = method_of(cell, quick=quick)
+    assert isinstance(method, AbstractKernelMethod)
+    schema = datasets.schema(cell.data)
+    steps = max(asked.question.steps for asked in method.questions(schema))
+    return cell.pace * steps * method.support_size(schema) / 60

@@ -39,7 +39,9 @@ class Person:
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
-            raise SchemaError('[person]: expected column = "...", the column with an id per person.')
+            raise SchemaError(
+                '[person]: expected column = "...", the column with an id per person.'
+            )
         _check_whole("rows_at_most", self.rows_at_most)
         if self.rows_at_most > MOST_ROWS:
             raise SchemaError(

@@ -103,7 +103,7 @@ def written(schema: Schema) -> str:
     """A schema as a confirmed TOML file."""
     facts = schema.facts()
     columns, tables = facts.pop("column"), ("lifetime", "person")
-    sections = {name: facts.pop(name) for name in tables if name in facts}
+    sections: dict[str, Any] = {name: facts.pop(name) for name in tables if name in facts}
     assert isinstance(columns, list)
     parts = [_table(facts | {"confirmed": True})]
     parts += [f"[{name}]\n" + _table(section) for name, section in sections.items()]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -31,8 +32,15 @@ FOLDER = Path(os.environ.get("LIMBECK_DATA", ""))
 needs_data = pytest.mark.skipif(
     not os.environ.get("LIMBECK_DATA"), reason="LIMBECK_DATA names no folder of data"
 )
+FAR = ("celeba", "cifar100", "svhn")
+"""Data that are large, or only given to who asks."""
+far = pytest.mark.skipif(
+    not (FOLDER / "img_align_celeba.zip").exists(), reason="large data of other people are not here"
+)
 EVERY = [
-    name if datasets.about(name).embedded else pytest.param(name, marks=needs_data)
+    name
+    if datasets.about(name).embedded
+    else pytest.param(name, marks=[needs_data, *([far] if name in FAR else [])])
     for name in NAMES
 ]
 load = cache(datasets.load)
@@ -42,8 +50,8 @@ load = cache(datasets.load)
 
 
 def test_names() -> None:
-    wanted = "adult adult-bins census census-bins cervical cifar10 covtype credit epileptic"
-    pictures = "fashion-mnist gaussian-mixture intrusion isolet mnist mnist-mini"
+    wanted = "adult adult-bins celeba census census-bins cervical cifar10 cifar100 covtype credit"
+    pictures = "epileptic fashion-mnist gaussian-mixture intrusion isolet mnist mnist-mini svhn"
     assert sorted(NAMES) == [*wanted.split(), *pictures.split()]
 
 
@@ -422,6 +430,72 @@ def test_records(tmp_path: Path) -> None:
             tar.addfile(info, io.BytesIO(part.tobytes()))
     source = 'format = "records"\ntrain = ["x/1.bin", "x/2.bin"]\ntest = ["x/t.bin"]'
     _assert_parts(_read_pictures(tmp_path, {"x.tar.gz": packed.getvalue()}, source, 3), IMAGES)
+
+
+def test_records_with_two_labels(tmp_path: Path) -> None:
+    planes = IMAGES.transpose(0, 3, 1, 2).reshape(6, -1)
+    rows = np.concatenate([CODES[:, None] * 0 + 7, CODES[:, None], planes], axis=1)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, part in (("x/1.bin", rows[:4]), ("x/t.bin", rows[4:])):
+            info = tarfile.TarInfo(name)
+            info.size = part.size
+            tar.addfile(info, io.BytesIO(part.tobytes()))
+    source = 'format = "records"\nlabel_bytes = 2\ntrain = ["x/1.bin"]\ntest = ["x/t.bin"]'
+    _assert_parts(_read_pictures(tmp_path, {"x.tar.gz": packed.getvalue()}, source, 3), IMAGES)
+
+
+def test_matlab(tmp_path: Path) -> None:
+    from scipy.io import savemat
+
+    files = {}
+    for name, part in (("a.mat", slice(0, 4)), ("b.mat", slice(4, 6))):
+        content = io.BytesIO()
+        labels = np.where(CODES[part] == 0, 3, CODES[part])[:, None]  # class 0 is written as 3
+        savemat(content, {"X": np.moveaxis(IMAGES[part], 0, -1), "y": labels})
+        files[name] = content.getvalue()
+    source = 'format = "mat"\nmodulo = 3\ntrain = "a.mat"\ntest = "b.mat"'
+    _assert_parts(_read_pictures(tmp_path, files, source, 3), IMAGES)
+
+
+def test_faces(tmp_path: Path) -> None:
+    from PIL import Image
+
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for number in range(6):
+            wide = np.zeros((12, 16, 3), np.uint8)
+            wide[:, 2:14] = 40 * number  # what is left of a picture: the square in its middle
+            content = io.BytesIO()
+            Image.fromarray(wide).save(content, "PNG")
+            archive.writestr(f"faces/{number}.jpg", content.getvalue())
+    has = ["1" if code else "-1" for code in CODES]
+    files = {
+        "f.zip": packed.getvalue(),
+        "p.txt": "".join(f"{n}.jpg {0 if n < 4 else 2}\n" for n in range(6)).encode(),
+        "a.txt": b"6\nBald Male\n" + "".join(f"{n}.jpg  1 {has[n]}\n" for n in range(6)).encode(),
+    }
+    source = (
+        'format = "faces"\npictures = "f.zip"\nfolder = "faces/"\nparts = "p.txt"\ntrain = [0, 1]\n'
+        'test = [2]\nattributes = "a.txt"\nattribute = "Male"'
+    )
+    train, test = _read_pictures(tmp_path, files, source, 3)
+    assert [len(train), len(test)] == [4, 2]
+    pixels = np.concatenate([train.images, test.images])
+    assert (
+        pixels.shape[1:] == (2, 3, 3) and (pixels == 40 * np.arange(6)[:, None, None, None]).all()
+    )
+    labels = np.concatenate([train.labels, test.labels])
+    assert ((labels == labels[CODES > 0][0]) == (CODES > 0)).all()
+
+
+def test_what_is_missing_says_how_to_get_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("LIMBECK_DATA", str(tmp_path))
+    reason = datasets.missing("celeba")
+    assert "img_align_celeba.zip" in reason and "LIMBECK_DATA" in reason and "cuhk" in reason
+    assert not datasets.missing("svhn") and not datasets.missing("adult")
+    with pytest.raises(DataError, match="img_align_celeba.zip"):
+        datasets.load("celeba")
 
 
 def test_mosaic(tmp_path: Path) -> None:

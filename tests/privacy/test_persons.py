@@ -18,11 +18,10 @@ from limbeck.accounting import Charge
 from limbeck.privacy import GridSum, Histogram, Noise, Private, Question, Sum, Unit
 from limbeck.privacy.poisson.gradient_sum import GradientSum
 from limbeck.privacy.poisson.sampling import PoissonBatches, Records
-from limbeck.schema import Person
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
 MOST = 3
-PERSON = Person(column="id", rows_at_most=MOST, persons=60)
+PERSON = lk.Person(column="id", rows_at_most=MOST, persons=60)
 SCHEMA = table_schema(person=PERSON)
 
 
@@ -159,20 +158,18 @@ def test_a_person_supports_one_value() -> None:
         ("integer", ["7", " 7 ", "7.0", "007", "7e0", "+7"], ["-7", "70"]),
     ],
 )
-def test_an_id_is_one_however_it_is_written(
-    kind: str, same: list[str], others: list[str]
-) -> None:
-    person = Person(column="id", rows_at_most=1, kind=kind)
+def test_an_id_is_one_however_it_is_written(kind: str, same: list[str], others: list[str]) -> None:
+    person = lk.Person(column="id", rows_at_most=1, kind=kind)
     assert {person.identity(text) for text in same} == {"7"}
     found = [person.identity(text) for text in others]
     assert "7" not in found and len(set(found)) == len(others)
 
 
 def test_what_is_no_id_is_none() -> None:
-    person = Person(column="id", rows_at_most=1, kind="integer")
+    person = lk.Person(column="id", rows_at_most=1, kind="integer")
     for text in ("", " ", "seven", "7.5", "nan", "inf", "1e999999", "snan", "1_0", "7" * 99):
         assert person.identity(text) is None
-    assert Person(column="id", rows_at_most=1).identity("  ") is None
+    assert lk.Person(column="id", rows_at_most=1).identity("  ") is None
 
 
 def test_numbers_of_any_type_are_one_id() -> None:
@@ -342,14 +339,16 @@ def test_a_schema_says_what_is_wrong_with_person() -> None:
         ({"column": "age"}, "never released"),
     ]:
         with pytest.raises(lk.SchemaError, match=words):
-            table_schema(person=Person(**(column | change)))  # type: ignore[arg-type]
+            table_schema(person=lk.Person(**(column | change)))  # type: ignore[arg-type]
     for section, words in [
         ('column = "id"', "rows_at_most"),
         ("rows_at_most = 3", "column"),
         ('column = "id"\nrows_at_most = 3\nrow = 1', "unknown key 'row'"),
     ]:
-        broken = text.split("[person]")[0] + f"[person]\n{section}\n\n[[column]]" + (
-            text.split("[[column]]", 1)[1]
+        broken = (
+            text.split("[person]")[0]
+            + f"[person]\n{section}\n\n[[column]]"
+            + (text.split("[[column]]", 1)[1])
         )
         with pytest.raises(lk.SchemaError, match=words):
             lk.Schema.parse(broken)

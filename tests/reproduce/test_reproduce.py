@@ -16,7 +16,6 @@ from limbeck.cli import main as cli
 from limbeck.errors import LimbeckError
 from limbeck.methods import METHODS
 from limbeck.papers.bench import EXTRA, NotRun, bench, missing
-from limbeck.papers.exhibit import unobtainable
 from limbeck.papers.kernelerror import kernel_errors
 from limbeck.papers.making import method_of
 from limbeck.papers.scoring import SCORES, likelihood
@@ -114,7 +113,7 @@ TINY = papers.Exhibit(
                     score="ridge", figure="accuracy", theirs=papers.Quote(40.0)),
         papers.Cell(row="to come", column="one", data="little", method="not-yet",
                     score="ridge", figure="accuracy", theirs=papers.Quote(1.0)),
-        papers.Cell(row="far", column="one", data="svhn", method="measure-once",
+        papers.Cell(row="far", column="one", data="celeba", method="measure-once",
                     score="ridge", figure="accuracy"),
         papers.Cell(row="quoted", column="one", making="quoted", theirs=papers.Quote(2.0)),
         papers.Cell(row="slow", column="one", data="little", method="measure-once",
@@ -145,7 +144,7 @@ def test_cells_are_run_kept_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     first = found["ours | one"]
     assert first.difference == pytest.approx(first.values[0] - 50.0)
     assert found["to come | one"].note == "method not in this version"
-    assert "housenumbers" in found["far | one"].note and "npz" in found["far | one"].note
+    assert "cuhk" in found["far | one"].note and "LIMBECK_DATA" in found["far | one"].note
     assert found["slow | one"].note == "not in --quick"
     assert phases[0].startswith("1/8 ours | one")
     # The second size came from the first one's measurements, and all of it is known from now on.
@@ -215,6 +214,8 @@ def test_hermite_features_need_few_orders() -> None:
 
 
 def test_the_command(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("LIMBECK_MIRROR", "http://127.0.0.1:9")  # nothing is downloaded in tests
+    monkeypatch.setenv("LIMBECK_CACHE", str(tmp_path / "downloads"))
     assert run("reproduce", "--list", monkeypatch=monkeypatch) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in papers.names())
@@ -239,11 +240,11 @@ def test_the_command(tmp_path: Path, monkeypatch, capsys) -> None:
     assert run(*words, monkeypatch=monkeypatch) == 0
     facts = json.loads(capsys.readouterr().out)
     assert {c["status"] for c in facts["cells"]} == {"not run"} and len(facts["cells"]) == 90
-    assert sum("ufldl.stanford.edu" in c["note"] for c in facts["cells"]) == 18
+    assert sum("127.0.0.1:9/svhn" in c["note"] for c in facts["cells"]) == 18
     report = tmp_path / "report.md"
     assert run(*words[:-1], "--out", report, monkeypatch=monkeypatch) == 0
     capsys.readouterr()
-    assert report.read_text().count("ufldl.stanford.edu") == 1  # said once, below the table
+    assert report.read_text().count("http://ufldl.stanford.edu") == 1  # said once, below the table
     for name in ("dp-kip-table5", "g-pate-figure1", "dp-kip-table7"):
         assert run("reproduce", name, "--cache", tmp_path, monkeypatch=monkeypatch) == 0
     shown = capsys.readouterr().out
@@ -269,4 +270,3 @@ def test_what_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
     assert "cache" in capsys.readouterr().err
     with pytest.raises(LimbeckError, match="seeds > 0"):
         papers.reproduce(TINY, seeds=0, cache=tmp_path)
-    assert set(unobtainable()) == {"svhn", "cifar100", "celeba"}

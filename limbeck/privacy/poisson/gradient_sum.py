@@ -159,7 +159,9 @@ class GradientSum:
                 part = slice(start, start + len(held))
                 held[labels[part] < 0] = 0.0
                 clipped = clip_rows(self._checked(held), self.limit, 1.0 / self.grid)
-                total += self._rounded(weighted(clipped, counts if counts is None else counts[part]))
+                total += self._rounded(
+                    weighted(clipped, counts if counts is None else counts[part])
+                )
         return total
 
     def _weights(self, weights: np.ndarray | None, piece: np.ndarray) -> np.ndarray | None:

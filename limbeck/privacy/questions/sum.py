@@ -101,7 +101,8 @@ class SummedFeatures(Mechanism):
         return evaluated(row_map, size, slots), group
 
     def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
-        return self.merge(partial, self.grid.accumulate(*made, batch.weights))
+        features, groups = made
+        return self.merge(partial, self.grid.accumulate(features, groups, batch.weights))
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges

@@ -1,0 +1,95 @@
+"""Cells say what they are: own methods, own recipes, minutes that add up, and the code that made them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from limbeck import papers
+from limbeck.papers import code, exhibit
+from limbeck.papers.bench import NotRun, bench
+from limbeck.papers.making import TrainingRows, method_of
+from limbeck.papers.running import _minutes
+from limbeck.papers.scoring import Task, likelihood
+
+
+def cell_of(name: str, row: str, column: str) -> papers.Cell:
+    return next(c for c in papers.find(name).cells if (c.row, c.column) == (row, column))
+
+
+@pytest.mark.parametrize("name", papers.names())
+def test_a_recipe_is_of_the_cells_own_method(name: str) -> None:
+    """Otherwise a row named DP-MERF would run its column's DP-NTK."""
+    for cell in papers.find(name).cells:
+        if cell.making == "method" and cell.method and cell.recipe:
+            try:
+                method, _ = method_of(cell, quick=False)
+            except NotRun:
+                continue
+            assert method.name == cell.method, cell.name
+
+
+def test_a_row_with_its_own_method_leaves_the_columns_recipe() -> None:
+    column = {"name": "one", "recipe": "dp-ntk-images#celeba", "minutes": 10.0}
+    assert exhibit._of_column(column, {"method": "dp-merf"}) == {"name": "one", "minutes": 10.0}
+    assert exhibit._of_column(column, {"times": 3})["minutes"] == 30.0
+    with pytest.raises(RuntimeError, match="minutes both"):
+        exhibit._of_column(column, {"minutes": 40})
+
+
+def test_the_estimate_grows_with_the_images_that_are_learned() -> None:
+    hours = [
+        _minutes(cell_of("dp-kip-scatternet-table2", f"MNIST, {n} per class", "ScatterNet, eps 1"), False) / 60
+        for n in (1, 10, 50)
+    ]  # fmt: skip
+    assert hours[0] < hours[1] < hours[2] and hours[2] > 100
+
+
+def test_without_noise_the_recipe_is_the_one_without_noise() -> None:
+    cells = [c for c in papers.find("dp-ntk-figure4").cells if c.row == "DP-NTK"]
+    assert {math.isinf(c.epsilon) for c in cells} == {True, False}
+    assert all(c.recipe.endswith("-non-private") == math.isinf(c.epsilon) for c in cells)
+
+
+def test_fewer_teachers_come_with_their_own_noise() -> None:
+    made = {
+        c.row: method_of(c, quick=False)[0]
+        for c in papers.find("g-pate-table6").cells
+        if c.making == "method"
+    }
+    assert {m.teachers for m in made.values()} == {2000, 3000, 4000}  # type: ignore[attr-defined]
+    assert made["2000 teachers"].projection == 5  # type: ignore[attr-defined]
+    assert len({m.threshold_share for m in made.values()}) == 3  # type: ignore[attr-defined]
+
+
+def test_figure_2_compares_the_density_that_was_published() -> None:
+    stand = bench("gaussian-mixture")
+    cell = papers.find("dp-hp-figure2").cells[0]
+    rows = TrainingRows(*stand.rows("train"))
+    found = likelihood(Task(cell, stand, rows, 0, lambda done: None))
+    assert found["nll as published"] - found["nll"] == pytest.approx(0.62e5, abs=0.01e5)
+    assert cell.figure == "nll as published"
+
+
+def test_a_figure_is_known_by_the_code_that_made_it(monkeypatch, tmp_path: Path) -> None:
+    module = tmp_path / "made.py"
+
+    def digest(text: str) -> str:
+        module.write_text(text, encoding="utf-8")
+        for cached in (code.code_digest, code._own_digest, code._imported, code._path):
+            cached.cache_clear()
+        monkeypatch.setattr(code, "PACKAGE", "made")
+        return code.code_digest("made")
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    first = digest('"""Says this."""\nNOISE = 1.0\n')
+    assert digest('"""Says that."""\n# and why\nNOISE = 1.0\n') == first
+    assert digest('"""Says this."""\nNOISE = 0.5\n') != first
+
+
+def test_code_is_followed_through_imports() -> None:
+    of_marginals = code._closure("limbeck.methods.marginals.marginals")
+    assert "limbeck.schema.schema" in of_marginals and "limbeck.accounting.budget" in of_marginals
+    assert not any(name.startswith("limbeck.methods.kip") for name in of_marginals)
