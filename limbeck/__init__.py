@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .errors import ReleaseError as ReleaseError
     from .errors import SchemaError as SchemaError
     from .evaluation import MeasuredScores as MeasuredScores
+    from .evaluation import check as check
     from .evaluation import evaluate as evaluate
     from .evaluation import measure_scores as measure_scores
     from .ledger import Ledger as Ledger
@@ -70,7 +71,7 @@ else:
             "accounting": "Budget",
             "data": "Dataset draft_schema read",
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
-            "evaluation": "MeasuredScores evaluate measure_scores",
+            "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
             "methods": "DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS FullMMD Marginals MeasureOnce",
             "release": "Images Release Verdict verify",

@@ -13,7 +13,7 @@ import limbeck as lk
 PUBLIC = {
     "BudgetExceeded", "DataError", "LimbeckError", "LimbeckWarning", "ReleaseError", "SchemaError",
     "Category", "Date", "Image", "Numeric", "Lifetime", "Person", "Schema",
-    "Dataset", "read", "draft_schema",
+    "Dataset", "read", "draft_schema", "check",
     "redistill", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify", "Verdict",
     "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS",

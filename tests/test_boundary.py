@@ -25,6 +25,7 @@ MAY_SEE_BARE_ROWS = {
     "release/release.py",  # released rows, read back
     "evaluation/learner.py",  # released rows
     "evaluation/internal.py",  # counts of rows, in internal scores
+    "evaluation/looking.py",  # `limbeck check`: internal, noted in the ledger, told by certificates
     "report/contents.py",  # real rows beside released ones: stamps the page internal
     "scores/batteries.py",  # internal scores
     "scores/logistic.py",

@@ -28,7 +28,7 @@ from PIL import Image as Picture
 
 import limbeck as lk
 from limbeck.data import READABLE, family, number, open_source
-from limbeck.schema import Image, Raw, Values, canonical
+from limbeck.schema import Image, Numbers, Raw, Values, canonical
 
 LINE = 64
 COLUMNS = {
@@ -52,11 +52,14 @@ def schema_of(*reads: str) -> lk.Schema:
 
 
 def cells(raw: Raw) -> list[object]:
-    """A raw column cell by cell: bits of numbers, canonical texts of values."""
+    """A raw column cell by cell: bits of numbers and whether a cell was left unread, canonical texts."""
     if isinstance(raw, Values):
         return [None if c < 0 else canonical(raw.distinct[c]) for c in raw.codes]
+    if not isinstance(raw, Numbers):
+        raw = Numbers(raw, np.zeros(len(raw), bool))
     absent = struct.pack("d", np.nan)
-    return [absent if np.isnan(v) else struct.pack("d", v) for v in raw.tolist()]
+    bits = [absent if np.isnan(v) else struct.pack("d", v) for v in raw.values.tolist()]
+    return list(zip(bits, raw.unread.tolist(), strict=True))
 
 
 def rows_of(source: object, schema: lk.Schema) -> list[tuple[object, ...]]:

@@ -52,14 +52,20 @@ def ledger(
         raise LimbeckError(
             "--epsilon, --delta and --filter change a lifetime budget: say whose with --set."
         )
-    accounts = book.accounts()
+    accounts, looks = book.accounts(), book.looks()
     if as_json:
-        print_json([_facts(account) for account in accounts])
+        print_json([_facts(a) | {"looks": looks.get(a.dataset, [])} for a in accounts])
         return
     if not accounts:
         console.print(f"Nothing was spent yet. The ledger is {book.path}.", markup=False)
     for account in accounts:
         show_account(account)
+    for dataset, times in looks.items():
+        often = "once" if len(times) == 1 else f"{len(times)} times"
+        console.print(
+            f"{dataset}: rows looked at without noise (limbeck check) {often}, last at {times[-1]}",
+            markup=False,
+        )
 
 
 def _check(book: Ledger, noted: str | None, as_json: bool) -> None:

@@ -16,7 +16,7 @@ import typer
 
 from ..errors import LimbeckError, LimbeckWarning
 from .ledger import ledger
-from .making import distill, plan, redistill, schema
+from .making import check, distill, plan, redistill, schema
 from .methods import methods
 from .papers import data, demo, reproduce
 from .releases import evaluate, report, verify
@@ -32,6 +32,7 @@ app = typer.Typer(
 
 VERBS = (
     schema,
+    check,
     methods,
     plan,
     distill,

@@ -1,4 +1,4 @@
-"""The verbs that lead to a release: schema, plan, distill, redistill."""
+"""The verbs that lead to a release: schema, check, plan, distill, redistill."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .show import (
     print_json,
     progress_bars,
     say_what_is_open,
+    show_look,
     show_plan,
     show_refusal,
     show_release,
@@ -40,6 +41,22 @@ def schema(
     from ..data import draft_schema
 
     sys.stdout.write(draft_schema(data, names_are_right=names_are_right, encoding=encoding))
+
+
+def check(data: opt.DataPath, schema: opt.SchemaPath, as_json: opt.AsJson = False) -> None:
+    """Look whether the rows fit their schema. For your eyes alone: noted, and told by later certificates.
+
+    Exit code 2: most cells of a column do not fit.
+    """
+    import limbeck as lk
+
+    look = lk.check(lk.read(data, schema))
+    if as_json:
+        print_json(look.facts())
+    else:
+        show_look(look)
+    if look.unusable:
+        raise typer.Exit(2)
 
 
 def plan(

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from ..evaluation import MeasuredScores
+    from ..evaluation import Look, MeasuredScores
     from ..ledger import Account
     from ..planning import Plan
     from ..release import Release, Verdict
@@ -131,6 +131,27 @@ def show_table(
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     console.print(table)
+
+
+def show_look(look: Look) -> None:
+    """How the rows fit their schema, in bands, and the stamp."""
+    show_table(
+        ("column", "usable", "missing", "outside", "unknown", "declared"),
+        [(name, *bands.values(), look.declared[name]) for name, bands in look.bands.items()],
+    )
+    for doubt in look.doubts:
+        console.print(f"[yellow]Does not fit:[/] {escape(doubt)}")
+    if look.fits_nothing:
+        console.print(
+            "[red]No column fits:[/] is this the schema of another file, or a draft that was filled in "
+            "without knowing the file? Nothing should be paid for it."
+        )
+    elif not look.doubts:
+        console.print("[green]Fits:[/] nearly every cell holds what its column declares.")
+    console.print(
+        f"[yellow]{look.stamp.capitalize()}.[/] Noted in the ledger; certificates of later runs say that "
+        "the schema was seen against the rows."
+    )
 
 
 def show_plan(planned: Plan) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError
-from ..schema import EPOCH, Image, Raw, Schema, Values, canonical
+from ..schema import EPOCH, Image, Numbers, Raw, Schema, Values, canonical, says_nothing
 
 READABLE = {
     "numbers": {"text", "number", "boolean", "nothing"},
@@ -41,19 +41,37 @@ FIRST_DAY, LAST_DAY = (
 
 def raw_columns(batch: pa.RecordBatch, schema: Schema) -> dict[str, Raw]:
     """A batch in the raw forms that the schema's columns read."""
-    readers: dict[str, Callable[[pa.Array], Raw]] = {
+    readers: dict[str, Callable[[pa.Array], np.ndarray | Values]] = {
         "numbers": numbers,
         "days": days,
         "values": values,
     }
     found = {
-        c.name: readers[c.reads](batch.column(c.name))
+        c.name: _told_apart(batch.column(c.name), readers[c.reads](batch.column(c.name)))
         for c in schema.columns
         if not isinstance(c, Image)
     }
     if schema.person:
         found[schema.person.column] = values(batch.column(schema.person.column))
     return found
+
+
+def _told_apart(array: pa.Array, found: np.ndarray | Values) -> Raw:
+    """What was read of a column; of numbers also which cells hold something that is none."""
+    if isinstance(found, Values):
+        return found
+    unread = np.isnan(found)
+    if unread.any():
+        array = _stored(array)
+        plain = (
+            _bytes(array)
+            if family(array.type) == "text" and not isinstance(array, pa.DictionaryArray)
+            else array
+        )
+        left = values(plain.filter(pa.array(unread)))
+        something = np.asarray([*(not says_nothing(text) for text in left.distinct), False])
+        unread[unread] = something[left.codes]
+    return Numbers(found, unread)
 
 
 # ---- types --------------------------------------------------------------------------------------

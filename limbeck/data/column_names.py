@@ -7,14 +7,13 @@ import re
 from collections.abc import Sequence
 
 from ..errors import DataError
-from ..schema import Schema
+from ..schema import Schema, says_nothing
 from .cells import day, number
 
 NAMES_SHOWN = 20
 
 _NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d[\d.,'\s]*%?")
 _DATE_OR_TIME = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}(\D.*)?|\d{1,2}:\d\d(:\d\d.*)?")
-_WORDS = {"true", "false", "nan", "na", "n/a", "null", "none", "nat", "?"}
 
 
 def looks_like_value(name: str) -> bool:
@@ -24,7 +23,7 @@ def looks_like_value(name: str) -> bool:
     [False, False, True, True, True, True, True]
     """
     name = name.strip()
-    if not name or name.lower() in _WORDS:
+    if says_nothing(name) or name.lower() in ("true", "false"):
         return True
     if not math.isnan(number(name)) or not math.isnan(day(name)):
         return True

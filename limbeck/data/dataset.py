@@ -16,7 +16,7 @@ from typing import IO, Protocol
 import numpy as np
 
 from ..errors import DataError
-from ..schema import Raw, Schema, Values
+from ..schema import Numbers, Raw, Schema, Values
 from .persons import Sharing, person_digests, shared
 
 ROWS_IN_MEMORY = 1 << 29
@@ -37,11 +37,13 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label; where
-    persons are protected, also whose they are, and -1 for rows that are not kept."""
+    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label; how
+    the cells of all columns, the label's too, stand to the schema (`limbeck.schema.STATES`); and where
+    persons are protected whose they are, with the label -1 for rows that are not kept."""
 
     cells: np.ndarray
     labels: np.ndarray
+    states: np.ndarray | None = None
     sharing: Sharing | None = None
 
     def __len__(self) -> int:
@@ -57,9 +59,10 @@ class Rows:
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
 
-    def take(self, at: slice | np.ndarray) -> Rows:
+    def take(self, at: np.ndarray | slice) -> Rows:
+        states = None if self.states is None else self.states[at]
         sharing = None if self.sharing is None else self.sharing[at]
-        return Rows(self.cells[at], self.labels[at], sharing)
+        return Rows(self.cells[at], self.labels[at], states, sharing)
 
 
 class Dataset:
@@ -98,7 +101,7 @@ class Dataset:
             assert self._persons is not None
             found = shared(self._persons, rows.cells, rows.labels, key, person.rows_at_most)
             labels = np.where(found.rank < 0, -1, rows.labels)
-            self._kept = key, Rows(rows.cells, labels, found)
+            self._kept = key, Rows(rows.cells, labels, rows.states, found)
         return self._kept[1]
 
     def _values(self, name: str) -> Iterator[Raw]:
@@ -126,8 +129,8 @@ def _encode(
     schema: Schema, source: Source, progress: Callable[[int], None]
 ) -> tuple[Rows, np.ndarray | None, bytes]:
     """Rows, whose they are, and a digest of the raw values."""
-    store, labels, count, digest = Store(), [], 0, hashlib.blake2b(digest_size=32)
-    persons = [np.zeros((0, 2), np.uint64)]
+    store, states, labels, count = Store(), Store(), [], 0
+    digest, persons = hashlib.blake2b(digest_size=32), [np.zeros((0, 2), np.uint64)]
     for raw in source.chunks(schema):
         for column in schema.columns:
             _absorb(digest, raw[column.name])
@@ -144,6 +147,7 @@ def _encode(
         if schema.label:
             codes = schema.label.encode(raw[schema.label.name]).astype(np.int32)
         store.add(cells)
+        states.add(np.stack([c.states(raw[c.name]) for c in schema.columns], axis=1))
         labels.append(codes)
         count += len(cells)
         if count > ROWS_AT_MOST:
@@ -154,14 +158,17 @@ def _encode(
         progress(count)
     width = schema.slots if schema.image else len(schema.inputs)
     all_labels = np.concatenate(labels) if labels else np.zeros(0, np.int32)
-    whose = np.concatenate(persons) if schema.person else None
-    return Rows(store.close(width), all_labels), whose, digest.digest()
+    rows = Rows(store.close(width), all_labels, states.close(len(schema.columns)))
+    return rows, np.concatenate(persons) if schema.person else None, digest.digest()
 
 
 def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:
     if isinstance(raw, Values):
         digest.update("\x00".join(raw.distinct).encode("utf-8", "surrogatepass"))
         raw = raw.codes
+    if isinstance(raw, Numbers):
+        digest.update(np.packbits(raw.unread).data)
+        raw = raw.values
     digest.update(np.ascontiguousarray(raw).data)
 
 

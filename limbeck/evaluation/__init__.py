@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from .internal import soft_labels_of as soft_labels_of
     from .learner import Linear as Linear
     from .learner import learn as learn
+    from .looking import Look as Look
+    from .looking import check as check
     from .measured import MeasuredScores as MeasuredScores
     from .measured import figures_of as figures_of
     from .measured import is_measured as is_measured
@@ -23,6 +25,7 @@ else:
         {
             "internal": "check_scores evaluate real_rows released_data soft_labels_of",
             "learner": "Linear learn",
+            "looking": "Look check",
             "measured": "MeasuredScores figures_of is_measured measure_scores verify_scores",
         },
     )

@@ -26,7 +26,14 @@ from ..outside import write_outside
 from ..planning import plan
 from ..privacy import Asked, Histogram, Noise, Private
 from ..progress import Progress
-from ..release import Release, Verdict, certificate_digest, make_certificate, recompute
+from ..release import (
+    Release,
+    Verdict,
+    certificate_digest,
+    make_certificate,
+    recompute,
+    seen_section,
+)
 from ..schema import Schema
 from .internal import real_rows, released_data
 from .learner import learn
@@ -231,6 +238,7 @@ def measure_scores(
             law=paid.noise.law,
             source="fixed beforehand",
             public_seed=0,
+            check=seen_section(paid.looks),
         )
     return MeasuredScores(
         certificate={**certificate, "limits": list(LIMITS)}, answers=answers, counts=counts

@@ -1,7 +1,7 @@
 """The ledger's entries: a table that only grows, each entry sealed by a digest of all before it.
 
-There are three kinds: "lifetime" fixes or changes what a data set may cost, "run" books a charge,
-"state" says what became of a run. Nothing is ever rewritten, so an entry's digest, taken over its
+There are four kinds: "lifetime" fixes or changes what a data set may cost, "run" books a charge,
+"state" says what became of a run, "seen" that the owner looked at the rows without noise. Nothing is ever rewritten, so an entry's digest, taken over its
 words and the digest before it, stays what it was: whoever edits one breaks the chain there.
 """
 

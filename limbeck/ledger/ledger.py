@@ -60,7 +60,9 @@ class Ledger(Book):
     def accounts(self) -> list[Account]:
         """Every data set that was ever charged; runs that did not end are told apart."""
         with self._connect() as database:
-            names = database.execute("SELECT DISTINCT dataset FROM entries ORDER BY dataset")
+            names = database.execute(
+                "SELECT DISTINCT dataset FROM entries WHERE kind != 'seen' ORDER BY dataset"
+            )
             found = [_account(database, row["dataset"]) for row in names.fetchall()]
         if any(run.status == "running" for account in found for run in account.runs):
             states = unfinished(self.jobs)
@@ -74,6 +76,28 @@ class Ledger(Book):
             if lifetime_of(database, dataset) is None:
                 raise LimbeckError(f"The ledger has no data set '{dataset}'.")
             append(database, "lifetime", dataset, "", vars(lifetime))
+
+    def note_look(self, dataset: str, schema: str) -> None:
+        """Note that the owner looks at the rows without noise: called before a row is read.
+
+        Args:
+            dataset: Whose rows.
+            schema: Digest of the schema that they are held against.
+        """
+        with self._connect() as database:
+            database.execute("BEGIN IMMEDIATE")
+            append(database, "seen", dataset, "", {"schema": schema})
+
+    def looks(self) -> dict[str, list[str]]:
+        """When the owner looked at the rows without noise, by data set."""
+        found: dict[str, list[str]] = {}
+        with self._connect() as database:
+            entries = database.execute(
+                "SELECT dataset, written FROM entries WHERE kind = 'seen' ORDER BY dataset, number"
+            )
+            for entry in entries:
+                found.setdefault(entry["dataset"], []).append(entry["written"])
+        return found
 
     def check_entries(self, noted: str | None = None) -> Seal:
         """Recompute the chain of entries, and find one that was edited.

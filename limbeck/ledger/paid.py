@@ -29,6 +29,8 @@ class PaidRun:
     budget: Budget
     job: Job
     progress: Progress
+    looks: tuple[str, ...]
+    """When the owner looked at the rows without noise."""
 
     def part(self, name: str, planned: Plan) -> PaidRun:
         """A run within this one, with noise and kept answers of its own; this one pays for it."""
@@ -72,7 +74,8 @@ def paid_run(
         if secret is not None:
             noise = Noise(secret=secret, seeded=noise.seeded, law=noise.law)
         private = Private(data, planned.questions, planned.unit, noise, job, progress)
-        yield PaidRun(private, noise, data, planned.budget, job, progress)
+        looks = tuple(ledger.looks().get(planned.schema.dataset, ()))
+        yield PaidRun(private, noise, data, planned.budget, job, progress, looks)
         ledger.finish(run)
         job.erase()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .release import draw as draw
     from .second_opinion import attack_delta as attack_delta
     from .second_opinion import exact_epsilon as exact_epsilon
+    from .seen import seen_section as seen_section
     from .verdict import Verdict as Verdict
     from .verdict import verify as verify
 else:
@@ -32,6 +33,7 @@ else:
             "images": "Images",
             "release": "Release draw",
             "second_opinion": "attack_delta exact_epsilon",
+            "seen": "seen_section",
             "verdict": "Verdict verify",
             "arithmetic": "accounting recompute",
         },

@@ -37,6 +37,7 @@ from .arithmetic import (
     recompute,
 )
 from .questions import check_questions
+from .seen import seen_section
 
 PACKAGES = (
     "limbeck",
@@ -75,10 +76,11 @@ LIMITS = (
 EXACT_SUM = "integers on the grid"
 FLOAT_SUM = "float64 sum with proven margin"
 """Rows that are never made one by one are summed in float64; the charge includes the proven error."""
-NOT_SEEN = (
-    "limbeck did not hold the schema against the rows before this run; what the owner looked at, it "
-    "cannot know."
+LOOKED = (
+    "The schema's bounds, values, unit and row count were declared without looking at the rows, but for "
+    "the look that `check` states."
 )
+"""The first assumption, where the owner looked without noise."""
 
 
 def make_certificate(
@@ -114,7 +116,8 @@ def make_certificate(
     """
     found = cost_of(charges, plan.budget, chosen_among)
     reasons = _reasons(plan.budget, seeded=seeded, law=law, unpaid=unpaid)
-    facts = schema.facts()
+    facts, seen = schema.facts(), dict(check or seen_section())
+    first = LOOKED if seen["seen"] == "without noise" else ASSUMPTIONS[0]
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -130,9 +133,9 @@ def make_certificate(
         "data": _data(plan, schema, facts),
         "method": _method(plan, source, public_seed, chosen_among),
         "public_files": [dict(file) for file in plan.method.public_files()],
-        "check": dict(check or _no_check()),
+        "check": seen,
         "trust_model": TRUST_MODEL,
-        "assumptions": _assumptions(plan, schema),
+        "assumptions": [first, *_assumptions(plan, schema)],
         "limits": list(LIMITS),
         "engine": dict(engine or {"name": "local", "version": None}),
         "machine": _machine(),
@@ -259,9 +262,9 @@ def _method(
 
 
 def _assumptions(plan: Plan, schema: Schema) -> list[str]:
-    first, *rest = ASSUMPTIONS
+    """All but the first, which depends on whether the rows were seen before."""
     unit = UNIT_ASSUMED["person" if schema.person else "row"]
-    return [first, unit, *rest, *plan.method.assumptions(), *_brought(plan)]
+    return [unit, *ASSUMPTIONS[1:], *plan.method.assumptions(), *_brought(plan)]
 
 
 def _brought(plan: Plan) -> list[str]:
@@ -291,11 +294,6 @@ def _noise(charges: Sequence[Charge], seeded: bool, float_sums: Collection[str])
         "entropy": "a seed" if seeded else "256 bits from the operating system",
         "seeded": seeded,
     }
-
-
-def _no_check() -> dict[str, Any]:
-    nothing: dict[str, Any] = {"charges": [], "epsilon": None, "delta": None, "results": None}
-    return {"seen": "no", "statement": NOT_SEEN, **nothing}
 
 
 def _machine() -> dict[str, Any]:

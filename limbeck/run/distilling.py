@@ -21,6 +21,7 @@ from ..release import (
     draw,
     make_certificate,
     redistilled,
+    seen_section,
 )
 from ..schema import Schema
 from .recipe import make_method
@@ -194,6 +195,7 @@ def _make(
         source=settings_source,
         unpaid=unpaid,
         public_seed=public_seed,
+        check=seen_section(paid.looks),
     )
     check_before_publishing(certificate, schema, type(method), product.measurements)
     count = rows or release_size(product, schema)

@@ -27,7 +27,14 @@ from ..methods import AbstractMeasureOnce, AbstractMethod, Product
 from ..planning import CHOICE, Plan, plan, plan_stopping
 from ..privacy import Noise
 from ..progress import Progress
-from ..release import Release, check_before_publishing, check_target, draw, make_certificate
+from ..release import (
+    Release,
+    check_before_publishing,
+    check_target,
+    draw,
+    make_certificate,
+    seen_section,
+)
 from .distilling import check_read, release_size
 
 MOST = 32
@@ -299,6 +306,7 @@ def _release(
         source=source,
         public_seed=seed,
         chosen_among=chosen,
+        check=seen_section(paid.looks),
     )
     check_before_publishing(certificate, schema, type(best.method), best.product.measurements)
     return Release(

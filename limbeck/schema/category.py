@@ -11,7 +11,9 @@ import pandas as pd
 from ..errors import SchemaError
 from .policy import needs_missing
 from .raw import Raw, Scalar, Values, canonical
+from .states import MISSING, UNKNOWN, USABLE, says_nothing
 
+VALUES_SHOWN = 5
 BLANK = -1.0
 """Cell of a category value that is neither declared nor mapped: it contributes nothing."""
 
@@ -76,6 +78,26 @@ class Category:
         table = [float(self._table.get(k, undeclared)) for k in keys]
         # Code -1 (null) picks the last entry.
         return np.asarray([*table, absent], dtype=np.float32)[raw.codes]
+
+    def states(self, raw: Raw) -> np.ndarray:
+        if not isinstance(raw, Values):
+            raise TypeError("a category is read as Values")
+        # Where values are estimated, those that are rare have a catch-all.
+        other = UNKNOWN if self.most is None else USABLE
+        spell = _truth if self.boolean else canonical
+        table = [
+            USABLE if spell(v) in self._table else MISSING if says_nothing(v) else other
+            for v in raw.distinct
+        ]
+        return np.asarray([*table, MISSING], dtype=np.uint8)[raw.codes]
+
+    @property
+    def declared(self) -> str:
+        """What a cell may hold, in words."""
+        if self.estimated:
+            return f"frequent values, {self.most} at most"
+        shown = [f'"{canonical(v)}"' for v in self.values[:VALUES_SHOWN]]
+        return ", ".join(shown + ["..."] * (len(self.values) > VALUES_SHOWN))
 
     def expand(self, cells: np.ndarray) -> np.ndarray:
         slots = np.zeros((len(cells), self.slots), np.float32)

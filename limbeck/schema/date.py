@@ -47,6 +47,14 @@ class Date:
     def encode(self, raw: Raw) -> np.ndarray:
         return self._days.encode(raw)
 
+    def states(self, raw: Raw) -> np.ndarray:
+        return self._days.states(raw)
+
+    @property
+    def declared(self) -> str:
+        """What a cell may hold, in words."""
+        return f"days from {self.min.isoformat()} to {self.max.isoformat()}"
+
     def expand(self, cells: np.ndarray) -> np.ndarray:
         return self._days.expand(cells)
 

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import SchemaError
-from .raw import Raw, Values
+from .raw import Numbers, Raw, Values
+from .states import OUTSIDE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,9 @@ class Image:
     min: float = 0.0
     max: float = 255.0
     kind: ClassVar[str] = "image"
+    reads: ClassVar[str] = "pixels"
     estimated: ClassVar[bool] = False
+    missing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if min(self.height, self.width, self.channels) < 1:
@@ -44,11 +47,27 @@ class Image:
 
     def encode(self, raw: Raw) -> np.ndarray:
         """Flatten; bytes stay bytes (a quarter of the memory), all else becomes float32."""
-        if isinstance(raw, Values):
-            raise TypeError("an image is read as pixels")
-        flat = raw.reshape(len(raw), self.slots)
+        flat = self._flat(raw)
         with np.errstate(over="ignore"):  # beyond float32 is infinite, and clipped like it
             return flat if flat.dtype == np.uint8 else flat.astype(np.float32)
+
+    def _flat(self, raw: Raw) -> np.ndarray:
+        if isinstance(raw, Numbers | Values):
+            raise TypeError("an image is read as pixels")
+        return raw.reshape(len(raw), self.slots)
+
+    def states(self, raw: Raw) -> np.ndarray:
+        """A picture is outside where most of its pixels are beyond the bounds, or no numbers."""
+        flat = self._flat(raw)
+        if flat.dtype == np.uint8 and self.min <= 0 and self.max >= 255:
+            return np.zeros(len(flat), np.uint8)
+        within = ((flat >= self.min) & (flat <= self.max)).mean(axis=1)
+        return np.where(within < 0.5, OUTSIDE, 0).astype(np.uint8)
+
+    @property
+    def declared(self) -> str:
+        """What a picture may hold, in words."""
+        return f"pixels from {self.min:g} to {self.max:g}"
 
     def expand(self, cells: np.ndarray) -> np.ndarray:
         unit = (cells.astype(np.float32) - np.float32(self.min)) / np.float32(self.max - self.min)

@@ -10,7 +10,8 @@ import pandas as pd
 
 from ..errors import SchemaError
 from .policy import check_policy
-from .raw import Raw, as_numbers
+from .raw import Numbers, Raw, as_numbers
+from .states import MISSING, OUTSIDE, UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,21 @@ class Numeric:
         # A value that is absent where absence was not declared sits at mid-range: a constant.
         cells[bad] = np.nan if self.missing else 0.5
         return cells.astype(np.float32)
+
+    def states(self, raw: Raw) -> np.ndarray:
+        values, (low, high) = as_numbers(raw), self.range
+        found = np.where((values < low) | (values > high), OUTSIDE, 0).astype(np.uint8)
+        found[np.isnan(values)] = MISSING
+        if isinstance(raw, Numbers):
+            found[raw.unread] = UNKNOWN
+        return found
+
+    @property
+    def declared(self) -> str:
+        """What a cell may hold, in words."""
+        return "{} from {:g} to {:g}".format(
+            "whole numbers" if self.integer else "numbers", *self.range
+        )
 
     def expand(self, cells: np.ndarray) -> np.ndarray:
         gone = np.isnan(cells)

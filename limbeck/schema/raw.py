@@ -1,7 +1,7 @@
 """Raw columns, as `limbeck.data` hands them over: numbers, or texts in a dictionary.
 
-`Numbers` are float64, NaN where there is none (dates as days since 1970); `Values` are codes into a list
-of distinct texts, -1 for null.
+`Numbers` are float64, NaN where there is none (dates as days since 1970), and tell an empty cell from one
+that holds something else; `Values` are codes into a list of distinct texts, -1 for null. Pixels are a bare array.
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ class Values:
     distinct: list[str]
 
 
-Raw = np.ndarray | Values
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of a column, NaN for none; `unread` marks the cells that hold something that is none."""
+
+    values: np.ndarray
+    unread: np.ndarray
+
+
+Raw = np.ndarray | Numbers | Values
 
 
 def canonical(value: object) -> str:
@@ -50,4 +58,4 @@ def canonical(value: object) -> str:
 def as_numbers(raw: Raw) -> np.ndarray:
     if isinstance(raw, Values):
         raise TypeError("a numeric column is read as numbers")
-    return np.array(raw, dtype=np.float64)
+    return np.array(raw.values if isinstance(raw, Numbers) else raw, dtype=np.float64)
