@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .methods import GPATE as GPATE
     from .methods import KIP as KIP
     from .methods import METHODS as METHODS
+    from .methods import NDPDC as NDPDC
     from .methods import FullMMD as FullMMD
     from .methods import Marginals as Marginals
     from .methods import MeasureOnce as MeasureOnce
@@ -73,7 +74,7 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS FullMMD Marginals MeasureOnce",
+            "methods": "DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS NDPDC FullMMD Marginals MeasureOnce",
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",

@@ -119,6 +119,7 @@ CASES = [
         "dp-kip, noise in feature space",
         lk.DPKIP(**FEW, kernel=SCATTERING, mechanism="features", ridge=1e-3),
     ),
+    _images("ndpdc, images", lk.NDPDC(per_class=1, tiles=2, views=2, filters=4, steps=2)),
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),
     _table("marginals, table", QUICK),

@@ -16,7 +16,7 @@ PUBLIC = {
     "Dataset", "read", "draft_schema", "check",
     "redistill", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify", "Verdict",
-    "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS",
+    "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS", "NDPDC",
     "datasets",
 }  # fmt: skip
 

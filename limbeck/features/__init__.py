@@ -8,6 +8,7 @@ from .cells import group_cells as group_cells
 from .cells import most_cells as most_cells
 from .cells import table_cells as table_cells
 from .convnets import RandomConvNets as RandomConvNets
+from .convnets import output_size as output_size
 from .entk import EmpiricalNTK as EmpiricalNTK
 from .fourier import Fourier as Fourier
 from .fourier import Heterogeneous as Heterogeneous
@@ -39,3 +40,4 @@ from .support import Support as Support
 from .support import gaussian_support as gaussian_support
 from .tangent import DenseTangent as DenseTangent
 from .tangent import StripTangent as StripTangent
+from .views import Views as Views

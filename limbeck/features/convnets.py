@@ -58,15 +58,11 @@ class RandomConvNets(eqx.Module):
     @property
     def chunk(self) -> int:
         """Pictures worked on at once: so many that a layer's output stays in the cache."""
-        height, width, _ = self.shape
-        return max(16, CHUNK_NUMBERS // (height * width * self.first.shape[3]) // 16 * 16)
+        return chunk_of(self.shape, self.first.shape[3])
 
     @property
     def size(self) -> int:
-        height, width, _ = self.shape
-        halved = 2 ** _blocks(self.shape)
-        places = -(-height // halved) * -(-width // halved)
-        return self.networks * self.first.shape[3] * places
+        return self.networks * output_size(self.shape, self.first.shape[3])
 
     def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
         each = self.separate(rows, jnp.arange(self.networks))
@@ -91,6 +87,21 @@ class RandomConvNets(eqx.Module):
             norm = jnp.sqrt(jnp.maximum((y**2).sum(axis=1, keepdims=True), NORM_FLOOR**2))
             outputs.append(y / norm)
         return jnp.stack(outputs)
+
+
+def chunk_of(shape: tuple[int, int, int], width: int) -> int:
+    """Pictures whose outputs of a layer with so many filters stay in the cache, a multiple of 16."""
+    return max(16, CHUNK_NUMBERS // (shape[0] * shape[1] * width) // 16 * 16)
+
+
+def output_size(shape: tuple[int, int, int], width: int) -> int:
+    """Number of outputs of one network with so many filters.
+
+    >>> output_size((28, 28, 1), 128)
+    2048
+    """
+    halved = 2 ** _blocks(shape)
+    return width * -(-shape[0] // halved) * -(-shape[1] // halved)
 
 
 def _blocks(shape: tuple[int, int, int]) -> int:

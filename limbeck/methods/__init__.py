@@ -8,6 +8,7 @@ from .base import Product as Product
 from .base import Progress as Progress
 from .base import origin as origin
 from .base import values_of as values_of
+from .distribution_matching.ndpdc import NDPDC as NDPDC
 from .gpate.gpate import GPATE as GPATE
 from .kip.dp_kip import DPKIP as DPKIP
 from .kip.kernel import AbstractFeatureKernel as AbstractFeatureKernel

@@ -12,6 +12,7 @@ from importlib import metadata
 
 from ..errors import LimbeckError
 from .base import AbstractMethod
+from .distribution_matching.ndpdc import NDPDC
 from .gpate.gpate import GPATE
 from .kip.dp_kip import DPKIP
 from .kip.kip import KIP
@@ -24,7 +25,7 @@ from .measure_once.measure_once import MeasureOnce
 
 GROUP = "limbeck.methods"
 """Name of the entry points' group."""
-OWN = (Marginals, MeasureOnce, DPMERF, DPHP, DPNTK, GPATE, DPKIP, KIP, FullMMD)
+OWN = (Marginals, MeasureOnce, DPMERF, DPHP, DPNTK, GPATE, DPKIP, KIP, NDPDC, FullMMD)
 """Classes of limbeck's own methods, in the order in which they are listed."""
 
 

@@ -71,6 +71,8 @@ class Distilled:
     """Learned labels (rows, classes), for the kernel of a method that learns them."""
     soft: np.ndarray | None = None
     """Soft labels, shares of the classes (rows, classes), meant for networks."""
+    stored: np.ndarray | None = None
+    """Images (images, slots) of which each holds several of the rows, small; the rows are cut from them."""
 
     kind = "distilled"
 
@@ -91,7 +93,7 @@ class Distilled:
 
     def arrays(self) -> dict[str, np.ndarray]:
         found = {"slots": self.slots, "labels": self.labels}
-        more = {"targets": self.targets, "soft": self.soft}
+        more = {"targets": self.targets, "soft": self.soft, "stored": self.stored}
         return found | {name: array for name, array in more.items() if array is not None}
 
     @classmethod

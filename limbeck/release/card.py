@@ -16,7 +16,8 @@ _CONTENTS = {
     "generator.npz": "the generator, with its settings in `generator.json`: draws further rows for free",
     "softrows.npz": "soft rows, from which further rows are drawn for free, with `softrows.json`",
     "distilled.npz": "the exact numbers (`slots`, encoded rows), `labels` (codes) and, where a method "
-    "makes them, labels learned for its kernel (`targets`) or `soft` ones for networks: train on these",
+    "makes them, labels learned for its kernel (`targets`) or `soft` ones for networks: train on these. "
+    "`stored`, if there: images of which each holds several of the rows, cut out and enlarged",
 }
 _ALWAYS = {
     "schema.toml": "the columns with their declared bounds and values",

@@ -1,0 +1,1 @@
+"""Distribution matching: a small set whose class means in random networks are the rows'."""
