@@ -38,7 +38,7 @@ TINY_SET = {
 }  # fmt: skip
 """The same for measure-once."""
 
-FEW = {"per_class": 1, "epochs": 0.3, "batch": 20, "clip": 1e-3}
+FEW = {"per_class": 1, "epochs": 0.3, "batch": 20, "clip": 1e-3, "start": "noise"}
 """Settings under which a method of noisy gradients runs in a moment: two to four steps."""
 
 TEACH = {

@@ -91,6 +91,7 @@ VOTES = {
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
 
 SCATTERING = lk.methods.ScatteringKernel()
+PIXELS = {"kernel": SCATTERING, "mechanism": "pixels"}
 
 CASES = [
     _table("dp-merf, table", lk.DPMERF(**TINY)),
@@ -114,10 +115,15 @@ CASES = [
     _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),
     _table("dp-kip, table", lk.DPKIP(**FEW | {"per_class": 2}, weigh_classes=True)),
     _images("dp-kip, images", lk.DPKIP(**FEW, corrupted=0.2)),
-    _images("dp-kip, scattering", lk.DPKIP(**FEW, kernel=SCATTERING, ridge=1e-3, optimiser="sgd")),
+    _images(
+        "dp-kip, started at prototypes",
+        lk.DPKIP(**FEW | {"start": "prototypes", "per_class": 2}, corrupted=0.2),
+    ),
+    _table("dp-kip, table, started at means", lk.DPKIP(**FEW | {"start": "means"})),
+    _images("dp-kip, scattering", lk.DPKIP(**FEW | PIXELS, ridge=1e-3, optimiser="sgd")),
     _images(
         "dp-kip, noise in feature space",
-        lk.DPKIP(**FEW, kernel=SCATTERING, mechanism="features", ridge=1e-3),
+        lk.DPKIP(**FEW, kernel=SCATTERING, mechanism="features", directions=9, ridge=1e-3),
     ),
     _images("ndpdc, images", lk.NDPDC(per_class=1, tiles=2, views=2, filters=4, steps=2)),
     _images("g-pate, images", lk.GPATE(**TEACH)),

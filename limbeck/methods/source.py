@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from ..errors import LimbeckError
 from ..nets import Generator, build_generator, filled_network, generate, network_arrays
@@ -86,7 +87,7 @@ class Distilled:
             )
         if schema.image:
             return np.clip(self.slots, 0.0, 1.0), self.labels
-        return _likeliest_cells(schema, self.slots), self.labels
+        return _decided_cells(schema, self.slots, self.labels), self.labels
 
     def facts(self) -> dict[str, Any]:
         return {}
@@ -112,16 +113,40 @@ SOURCES: dict[str, type[Generated] | type[Distilled] | type[SoftRows]] = {
 }
 
 
-def _likeliest_cells(schema: Schema, slots: np.ndarray) -> np.ndarray:
-    """Cells (rows, columns) with the likeliest category, and a gap where one is likelier than not: a
-    distilled row is shown as it is rather than drawn from."""
+def _decided_cells(schema: Schema, slots: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Cells (rows, columns) of soft rows: each class gets as many of each category, and as many gaps,
+    as the weights of its rows add up to, and rows get what they have most weight on.
+
+    The likeliest category of every row alone would lose all but the commonest: a class in which a
+    third of the rows smoke would have no smoker.
+    """
     slots = np.nan_to_num(slots)
     cells = np.empty((len(slots), len(schema.inputs)), np.float32)
     for number, (column, at) in enumerate(schema.blocks()):
-        if isinstance(column, Category):
-            cells[:, number] = slots[:, at].argmax(axis=1)
-            continue
-        cells[:, number] = np.clip(slots[:, at.start], 0.0, 1.0)
-        if column.slots > 1:
-            cells[slots[:, at.start + 1] > 0.5, number] = np.nan
+        gaps = None if isinstance(column, Category) or column.slots == 1 else at.start + 1
+        if not isinstance(column, Category):
+            cells[:, number] = np.clip(slots[:, at.start], 0.0, 1.0)
+        for code in np.unique(labels):
+            rows = np.flatnonzero(labels == code)
+            if isinstance(column, Category):
+                cells[rows, number] = _dealt(slots[rows, at])
+            elif gaps is not None:
+                share = np.clip(slots[rows, gaps], 0.0, 1.0)
+                cells[rows[_dealt(np.stack([1 - share, share], axis=1)) == 1], number] = np.nan
     return cells
+
+
+def _dealt(weights: np.ndarray) -> np.ndarray:
+    """A choice (rows,) for each row of weights (rows, choices): all choices together as often as their
+    weights add up to, and each row's as heavy as that allows.
+
+    >>> _dealt(np.array([[0.6, 0.4], [0.7, 0.3], [0.9, 0.1], [0.55, 0.45]]))
+    array([0, 0, 0, 1])
+    """
+    weights = np.maximum(weights, 0.0)
+    total = weights.sum(axis=1, keepdims=True)
+    even = 1 / weights.shape[1]
+    shares = np.divide(weights, total, out=np.full_like(weights, even), where=total > 0)
+    deck = apportion(shares.sum(axis=0) / len(shares), len(shares))
+    rows, cards = linear_sum_assignment(-shares[:, deck])
+    return deck[cards][np.argsort(rows)]

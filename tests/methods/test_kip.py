@@ -19,7 +19,9 @@ from limbeck.features import FullyConnectedNTK, Scattering, centred
 from limbeck.methods import KERNELS, EmpiricalTangentKernel
 from limbeck.methods.kip.kernel import InnerProducts
 from limbeck.methods.kip.kip import Learned, _batch_loss, _moment_loss, moments_of
+from limbeck.methods.source import Distilled
 from limbeck.nets import LeNet, network_arrays
+from limbeck.privacy import Measurement
 from limbeck.run import Recipe, make_method
 from limbeck.scores import ridge_accuracy
 
@@ -111,6 +113,47 @@ def test_the_start_is_noise_and_sees_no_rows() -> None:
     assert np.std(one.source.slots) == pytest.approx(0.5, rel=0.2)
 
 
+@pytest.mark.parametrize(
+    ("start", "per_class", "asked"),
+    [
+        ("means", 3, ["class counts", "mean", "class means"]),
+        ("prototypes", 1, ["class counts", "mean", "class means"]),
+        ("prototypes", 3, ["class counts", "mean", "class means", "clusters/0", "prototypes"]),
+    ],
+)
+def test_a_private_start_is_paid_for_and_no_two_rows_of_it_are_alike(
+    start: str, per_class: int, asked: list[str]
+) -> None:
+    """With a learning rate of next to nothing the release is the start; the steps pay for the rest."""
+    settings = {**FEW, "start": start, "per_class": per_class, "start_share": 0.9}
+    method = lk.DPKIP(**settings, learning_rate=1e-12)
+    phases: list[str] = []
+    data = lk.read(_shapes(1000), image_schema())
+    release = lk.distill(
+        data, method, lk.Budget(1.0), seed=3, progress=lambda phase, done: phases.append(phase)
+    )
+    charges = {c["name"]: c for c in release.certificate["charges"]}
+    assert set(asked) < set(charges) and "gradient" in charges
+    assert all(c["noise_multiplier"] > 0 for c in charges.values())
+    assert release.certificate["guarantee"]["epsilon"] == pytest.approx(1.0, rel=1e-2)
+    assert set(release.measurements) == set(charges) - {"gradient"}
+    rows = release.source.slots
+    assert len(np.unique(rows.round(6), axis=0)) == len(rows) == 3 * per_class
+    assert _accuracy(release, kernel=FullyConnectedNTK()) > 0.5  # chance is a third
+    told = next(phase for phase in phases if "condition number" in phase)
+    assert 1 <= float(told.split()[-1].rstrip(")")) < 1e8
+
+
+def test_a_private_start_leaves_corrupted_numbers_to_noise() -> None:
+    settings = {**FEW, "start": "means", "corrupted": 0.25, "learning_rate": 1e-12}
+    one, two = (
+        _run(lk.DPKIP(**settings), rows=rows, budget=lk.Budget(1.0)).source.slots
+        for rows in (_shapes(300), image_rows(300, seed=8))
+    )
+    same = np.isclose(one, two, atol=1e-6).all(axis=0)
+    assert same.sum() == round(0.25 * same.size)
+
+
 @pytest.mark.parametrize("per_row", [False, True])
 def test_corrupted_numbers_stay_as_drawn(per_row: bool) -> None:
     settings = {**FEW, "corrupted": 0.25, "corrupted_per_row": per_row}
@@ -133,7 +176,8 @@ def test_labels_are_balanced_or_drawn() -> None:
 
 def test_class_weights_are_private_counts() -> None:
     method = lk.DPKIP(**FEW, weigh_classes=True)
-    weights = method._class_weights(table_schema(), {"class counts": np.array([900.0, 90.0, -3.0])})
+    counts = Measurement(np.array([900.0, 90.0, -3.0]), 1.0, "discrete gaussian")
+    weights = method._class_weights(table_schema(), {"class counts": counts})
     assert weights[0] < 0.5 < weights[1] < weights[2] <= 20
     planned = lk.plan(method, table_schema(), lk.Budget(1.0))
     assert [c.name for c in planned.charges] == ["class counts", "gradient"]
@@ -144,12 +188,28 @@ def test_tables_come_back_in_their_columns_with_decided_categories() -> None:
     release = lk.distill(data, lk.DPKIP(**{**FEW, "per_class": 3}), lk.Budget(1.0), seed=1)
     assert isinstance(release.data, pd.DataFrame) and len(release.data) == 9
     assert release.data["ill"].value_counts().tolist() == [3, 3, 3]
-    town = [c for c in release.schema.inputs if c.name == "town"][0]
     at = next(at for c, at in release.schema.blocks() if c.name == "town")
-    likeliest = release.source.slots[:, at].argmax(axis=1)
-    wanted = [None if i == 3 else town.values[i] for i in likeliest]
-    found = [None if pd.isna(v) else v for v in release.data["town"]]
-    assert found == wanted
+    soft = release.source.slots[:, at]
+    assert np.allclose(soft.sum(axis=1), 1) and (soft >= 0).all()
+    counts = release.data["town"].value_counts(dropna=False).to_numpy()
+    assert abs(np.sort(counts) - np.sort(soft.sum(axis=0))[-len(counts) :]).max() <= 3
+
+
+def test_decoded_classes_keep_the_shares_of_soft_categories() -> None:
+    """Each row's likeliest category would leave one value of each column."""
+    schema = table_schema()
+    slots = np.tile(schema.expand(lk.read(table_rows(1), schema)._encoded().cells), (10, 1))
+    at = {c.name: at for c, at in schema.blocks()}
+    slots[:, at["smoker"]] = [0.7, 0.3]
+    slots[:, at["town"]] = [0.55, 0.35, 0.1, 0.0]
+    slots[:, at["age"].start + 1] = 0.2
+    source = Distilled(slots=slots.astype(np.float32), labels=np.repeat([0, 1], 5))
+    cells, _ = source.draw(schema, 10, seed=0)
+    age, _, town, smoker = cells[:, :4].T
+    for rows in (slice(0, 5), slice(5, 10)):
+        assert np.isnan(age[rows]).sum() == 1
+        assert np.bincount(town[rows].astype(int)).tolist() == [3, 1, 1]
+        assert smoker[rows].sum() in (1, 2)
 
 
 # ---- what they refuse ---------------------------------------------------------------------------
@@ -168,6 +228,8 @@ def test_tables_come_back_in_their_columns_with_decided_categories() -> None:
         ({"kernel": 3}, "kernel to be one of fc-ntk, .* got 3"),
         ({"kernel": {"name": "rbf"}}, "kernel to be one of"),
         ({"optimiser": "lion"}, "optimiser to be one of"),
+        ({"start": "rows"}, "start to be one of noise, means, prototypes"),
+        ({"start_share": 1.0}, "start_share"),
         (
             {"kernel": {"name": "scattering", "normalisation": "batch"}},
             "normalisation to be one of",
@@ -396,7 +458,8 @@ def test_recipes_are_methods(path: Path) -> None:
         assert bool(recipe.unpaid) == (recipe.method.centre != "auto")
         if isinstance(recipe.method, lk.DPKIP):
             assert recipe.method.scaling == "published" and recipe.method.adam_epsilon == 1e-8
-            assert recipe.method.start_spread == 1.0
+            assert recipe.method.start_spread == 1.0 and recipe.method.start == "noise"
+            assert not recipe.method.decay and recipe.method.domain == "free"
 
 
 def test_a_recipe_of_variants_needs_one_to_be_named() -> None:

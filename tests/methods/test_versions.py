@@ -23,7 +23,7 @@ QUESTIONS = {
     "dp-hp": (1, "1f91de5b2e8f53f9"),
     "dp-ntk": (1, "0563aa73c3538f1f"),
     "g-pate": (1, "f3eeb494de77a7fb"),
-    "dp-kip": (1, "3afc9bc1525c4c84"),
+    "dp-kip": (2, "33ebfac9ce06b36e"),
     "kip": (1, "d3c2797b5ac8dbde"),
     "full-mmd": (1, "d3c2797b5ac8dbde"),
 

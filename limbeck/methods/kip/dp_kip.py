@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax
@@ -13,14 +14,16 @@ from jaxtyping import Array
 
 from ...errors import LimbeckError, choice, fraction, positive, unless_auto
 from ...features import Support, centred, features_of, gaussian_support, pull_back
-from ...privacy import Asked, FeatureSpaceGradients, Gradients, Histogram, Private
+from ...privacy import Asked, FeatureSpaceGradients, Gradients, Histogram, Measurement, Private
 from ...schema import Schema
-from ..base import Product, Progress, check_values_declared
+from ..base import Product, Progress, check_values_declared, values_of
 from ..mean_embedding.embedding import COUNTS, class_weights
 from ..part import Auto
 from ..source import Distilled
+from .feature_basis import feature_basis, pulled_size
 from .kernel import SupportRegression
 from .kernel_method import AbstractKernelMethod
+from .private_start import STARTS, PrivateStart, within_domain
 
 GRADIENT = "gradient"
 """Name of the question that every step asks."""
@@ -44,11 +47,13 @@ class DPKIP(AbstractKernelMethod):
         Each step measures the sum of the loss's gradients over a Poisson batch, every row's
         clipped to norm `clip`, under add/remove of one row, with discrete Gaussian noise; the
         rate is `batch` over the schema's declared rows. Events: Poisson-sampled Gaussians, as many
-        as there are steps; with `weigh_classes`, also one Gaussian for the class counts. The rows
-        start from noise.
+        as there are steps. The rows start from noise; or from noisy sums of the clipped rows of each
+        class or cluster, Gaussians that are calibrated together with the steps. Class counts, where
+        a start or `weigh_classes` needs them, are one Gaussian more.
     """
 
     name: ClassVar[str] = "dp-kip"
+    version: ClassVar[int] = 2
     family: ClassVar[str] = "kernel inducing points"
     good_for: ClassVar[str] = "labelled data: a few rows per class for the papers' kernels"
     papers: ClassVar[tuple[str, ...]] = (
@@ -66,7 +71,10 @@ class DPKIP(AbstractKernelMethod):
     clip: float = 1e-6
     """Largest norm of a row's gradient. Far below typical norms every row counts alike."""
     learning_rate: float = 0.01
-    """Step size of the optimiser."""
+    """Step size of the optimiser, at the start."""
+    decay: bool = True
+    """Whether it falls to nothing along half a cosine: the last steps then average their noise. The
+    papers' does not."""
     optimiser: str = "adam"
     """What makes steps of noisy gradients: adam or sgd."""
     adam_epsilon: float = 1e-2
@@ -75,10 +83,20 @@ class DPKIP(AbstractKernelMethod):
     scaling: str = "free"
     """Whether gradients are divided by `clip` before the optimiser sees them (free), or not
     (published): then `clip` acts as a second learning rate, as in the papers' tables."""
+    start: str = "prototypes"
+    """What learned rows start from: noise, as the papers say; noisy means of the classes (means); or
+    of clusters within them (prototypes), as many as can be told from noise. Where a class has more rows
+    to learn than means, the others are deformed copies."""
+    start_share: float = 0.1
+    """Share of the budget for such means, class counts included; noise costs nothing."""
     start_spread: float | Auto = "auto"
     """Standard deviation of the noise that learned rows start from, as the kernel sees rows; auto:
     0.3 for images, 1 for tables. Near the size of real rows one `clip` fits the first steps and
     the last; the papers' is 1."""
+    domain: str = "auto"
+    """Where learned rows may go: anywhere (free), as in the papers; or where the schema allows rows to
+    be, after every step (schema): numbers within their range, weights of categories that add up to
+    one. Auto: schema for tables, whose rows are decoded, and free for images."""
     labels: str = "balanced"
     """Labels of the learned rows, which stay fixed: as many of each class (balanced), or drawn
     at random (uniform)."""
@@ -86,20 +104,25 @@ class DPKIP(AbstractKernelMethod):
     """Share of a learned row's numbers that stay as they were drawn and are never learned."""
     corrupted_per_row: bool = False
     """Whether each learned row has such numbers in places of its own."""
-    mechanism: str = "pixels"
+    mechanism: str = "auto"
     """Where gradients are clipped and noise is added: in the rows' numbers (pixels), as in the
-    papers; or in the kernel's features, limbeck's own, cheaper per step (features)."""
+    papers; or in the kernel's features, limbeck's own, far cheaper per step (features). Auto:
+    features, where the kernel has any."""
+    directions: int = 256
+    """In how many directions of feature space gradients are taken, where they are taken there: those
+    in which features of pictures move most. All, where there are no more."""
     weigh_classes: bool = False
     """Whether a row's loss is weighted by the inverse of its class's noisy count, so that small
     classes count as much as large ones."""
     count_share: float = 0.05
-    """Share of the budget for those counts."""
+    """Share of the budget for those counts, where the start has not paid for them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(
             epochs=self.epochs,
             batch=self.batch,
+            directions=self.directions,
             clip=self.clip,
             learning_rate=self.learning_rate,
             adam_epsilon=self.adam_epsilon,
@@ -112,12 +135,14 @@ class DPKIP(AbstractKernelMethod):
             raise LimbeckError(f"Expected 0 < start_spread <= {MOST_START:g}, got {spread:g}.")
         if rate is not None and not 0 < rate <= 1:
             raise LimbeckError(f"Expected 0 < batch_rate <= 1, got {rate}.")
-        fraction(count_share=self.count_share)
+        fraction(count_share=self.count_share, start_share=self.start_share)
         choice(
             optimiser=(self.optimiser, ("adam", "sgd")),
+            start=(self.start, STARTS),
+            domain=(self.domain, ("auto", "free", "schema")),
             scaling=(self.scaling, ("free", "published")),
             labels=(self.labels, ("balanced", "uniform")),
-            mechanism=(self.mechanism, ("pixels", "features")),
+            mechanism=(self.mechanism, ("auto", "pixels", "features")),
         )
         if not 0 <= self.corrupted < 1:
             raise LimbeckError(f"Expected 0 <= corrupted < 1, got {self.corrupted}.")
@@ -132,9 +157,10 @@ class DPKIP(AbstractKernelMethod):
         """Probability with which a step draws a row, or a person."""
         units, noun = schema.units, "persons" if schema.person else "rows"
         if units is None:
+            place = "'s [person]" if schema.person else ""
             raise LimbeckError(
                 f"{self.name} draws batches by a public rate: declare an approximate number of "
-                f"{noun} in the schema{'s [person]' if schema.person else ''} ({noun} = ...)."
+                f"{noun} in the schema{place} ({noun} = ...)."
             )
         rate = self.batch / units if self.batch_rate == "auto" else self.batch_rate
         if rate > 1:
@@ -155,8 +181,10 @@ class DPKIP(AbstractKernelMethod):
                 f"corrupted = {self.corrupted:g} leaves none of {schema.slots} numbers to learn; "
                 "choose less."
             )
-        if self.mechanism == "features":
-            width = self.kernel.features(schema, 0).size
+        parameters = size * width
+        if self._in_features:
+            every = self.kernel.features(schema, 0).size
+            width, parameters = min(self.directions, every), size * every
         steps = max(1, round(self.epochs / rate))
         if steps > MOST_STEPS:
             raise LimbeckError(
@@ -169,39 +197,63 @@ class DPKIP(AbstractKernelMethod):
             rate=rate,
             rows=schema.rows or schema.units or 1,
             count=steps,
+            parameters=parameters,
         )
-        if not self.weigh_classes:
-            return [Asked(question=gradient, share=1.0)]
-        counts = Histogram.of_classes(COUNTS, schema)
-        return [
-            Asked(question=counts, share=self.count_share),
-            Asked(question=gradient, share=1 - self.count_share),
-        ]
+        first = []
+        if self._private_start:
+            first = self._private_start.asked(schema)
+        elif self.weigh_classes:
+            counts = Histogram.of_classes(COUNTS, schema)
+            first = [Asked(question=counts, share=self.count_share)]
+        return [*first, Asked(question=gradient, share=1 - sum(one.share for one in first))]
 
     # ---- the run ----------------------------------------------------------------------------
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
         schema = private.schema
-        measured = {COUNTS: private.ask(COUNTS).values} if self.weigh_classes else {}
+        measured = self._measure_first(private, seed)
         label_key, start_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), 1))
         labels = self._labels(schema, label_key)
         regression = SupportRegression(
-            support=self._start(schema, labels, start_key),
+            support=self._start(schema, labels, measured, start_key),
             class_weights=self._class_weights(schema, measured),
             ridge=self.ridge,
             view=self.view(schema),
         )
+        condition = self._condition(schema, regression, seed)
+        progress(f"start (condition number of the kernel {condition:.1e})", 1.0)
         learned = self._learn(private, regression, seed)
         return Product(
             source=Distilled(slots=regression.view.back(learned), labels=labels),
             rows=len(labels),
-            measurements=measured,
+            measurements=values_of(measured),
         )
 
-    def _start(self, schema: Schema, labels: np.ndarray, key: Array) -> Support:
-        """Rows of noise, which the steps will move."""
+    @property
+    def _private_start(self) -> PrivateStart | None:
+        if self.start == "noise":
+            return None
+        return PrivateStart(kind=self.start, per_class=self.per_class, share=self.start_share)
+
+    @property
+    def _in_features(self) -> bool:
+        if self.mechanism == "auto":
+            return self.kernel.has_features
+        return self.mechanism == "features"
+
+    def _measure_first(self, private: Private, seed: int) -> dict[str, Measurement]:
+        """What is known of the rows before the first step."""
+        if self._private_start:
+            return self._private_start.measure(private, seed)
+        return {COUNTS: private.ask(COUNTS)} if self.weigh_classes else {}
+
+    def _start(
+        self, schema: Schema, labels: np.ndarray, measured: dict[str, Measurement], key: Array
+    ) -> Support:
+        """Rows that the steps will move: of noise, or where the means are. Numbers that are never
+        learned are of noise always."""
         usual = START_SPREAD["images" if schema.image else "tables"]
-        return gaussian_support(
+        noise = gaussian_support(
             np.asarray(centred(labels, len(schema.classes))),
             schema.slots,
             spread=usual if self.start_spread == "auto" else self.start_spread,
@@ -209,13 +261,31 @@ class DPKIP(AbstractKernelMethod):
             per_row=self.corrupted_per_row,
             key=key,
         )
+        if not self._private_start:
+            return noise
+        seed = int(jax.random.bits(key))
+        rows = self.view(schema)(self._private_start.rows(schema, measured, labels, seed))
+        return replace(noise, start=np.where(noise.masks, rows, noise.start))
 
-    def _class_weights(self, schema: Schema, measured: dict[str, np.ndarray]) -> np.ndarray:
+    def _condition(self, schema: Schema, regression: SupportRegression, seed: int) -> float:
+        """How much worse than its inputs the first regression may be: near-copies make it large."""
+        rows = regression.support.start
+        if self.kernel.has_features:
+            phi = features_of(self.kernel.features(schema, seed), rows.astype(np.float32))
+            gram = phi.astype(np.float64) @ phi.T
+        else:
+            with jax.enable_x64(True):
+                seen = jnp.asarray(rows, jnp.float64)
+                gram = np.asarray(self.kernel.function(schema, seed)(seen, seen))
+        ridge = self.ridge * np.trace(gram) / len(gram)
+        return float(np.linalg.cond(gram + ridge * np.eye(len(gram))))
+
+    def _class_weights(self, schema: Schema, measured: dict[str, Measurement]) -> np.ndarray:
         """Factors of the classes' losses; their mean over noisy rows is about one."""
         classes = len(schema.classes)
-        if not measured:
+        if not self.weigh_classes:
             return np.ones(classes)
-        shares, _ = class_weights(measured[COUNTS])
+        shares, _ = class_weights(measured[COUNTS].values)
         return np.minimum(MOST_WEIGHT, 1 / (classes * np.maximum(shares, 1e-9)))
 
     def _labels(self, schema: Schema, key: Array) -> np.ndarray:
@@ -230,12 +300,15 @@ class DPKIP(AbstractKernelMethod):
         batch = self.rate(schema) * (schema.units or 1)
         divisor = batch * (self.clip if self.scaling == "free" else 1.0)
         source, state_of, gradient_of = self._mechanism(schema, regression, seed)
+        steps, rate = private.step_count(GRADIENT), self.learning_rate
+        schedule = optax.cosine_decay_schedule(rate, steps) if self.decay else rate
         optimiser = (
-            optax.adam(self.learning_rate, eps=self.adam_epsilon)
+            optax.adam(schedule, eps=self.adam_epsilon)
             if self.optimiser == "adam"
-            else optax.sgd(self.learning_rate)
+            else optax.sgd(schedule)
         )
-        free = support.pick(support.start).astype(np.float32)
+        allowed = self._allowed(schema, regression)
+        free = allowed(support.pick(support.start).astype(np.float32))
         state = optimiser.init(jnp.asarray(free))
 
         @jax.jit
@@ -244,20 +317,39 @@ class DPKIP(AbstractKernelMethod):
             return optax.apply_updates(free, change), state
 
         with private.steps(GRADIENT, source) as ask:
-            for _ in range(private.step_count(GRADIENT)):
+            for _ in range(steps):
                 noisy = ask({"parameters": state_of(free)})[0].values
                 scaled = jnp.asarray(gradient_of(noisy, free) / divisor, jnp.float32)
                 moved, state = update(scaled, state, jnp.asarray(free))
-                free = np.asarray(moved)
+                free = allowed(np.asarray(moved))
         return support.place(free)
+
+    def _allowed(
+        self, schema: Schema, regression: SupportRegression
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """What keeps the learned numbers to where they may be."""
+        if self.domain == "free" or (self.domain == "auto" and schema.image):
+            return lambda free: free
+        support, view = regression.support, regression.view
+
+        def allowed(free: np.ndarray) -> np.ndarray:
+            rows = within_domain(schema, view.back(support.place(free)))
+            return support.pick(view(rows)).astype(np.float32)
+
+        return allowed
 
     def _mechanism(self, schema: Schema, regression: SupportRegression, seed: int) -> Any:
         """Where rows' gradients are taken: what clips and adds them up, the parameters they are taken
         at, and what turns their noisy sum into a gradient by the learned rows' free numbers."""
-        if self.mechanism == "pixels":
+        if not self._in_features:
             source = self.kernel.gradients(schema, seed, regression)
             return source, lambda free: free, lambda noisy, free: noisy
         features, support = self.kernel.features(schema, seed), regression.support
+        basis = np.eye(features.size)
+        if self.directions < features.size:
+            spread = regression.view.spread
+            basis = feature_basis(features, schema, support.start, spread, self.directions, seed)
+        unit = pulled_size(features, support.start, basis, seed)
 
         def placed(free: np.ndarray) -> np.ndarray:
             return support.place(free).astype(np.float32)
@@ -266,9 +358,10 @@ class DPKIP(AbstractKernelMethod):
             return features_of(features, placed(free)).ravel()
 
         def gradient_of(noisy: np.ndarray, free: np.ndarray) -> np.ndarray:
-            """By the chain rule: what is clipped and noised in feature space is free from there on."""
-            by_feature = noisy.reshape(len(support.start), -1).astype(np.float32)
-            return support.pick(pull_back(features, placed(free), by_feature))
+            """By the chain rule: what is clipped and noised in feature space is free from there on.
+            Scaled so that noise is as large as if it had been added to the numbers themselves."""
+            by_feature = noisy.reshape(len(support.start), -1) @ basis.T / unit
+            return support.pick(pull_back(features, placed(free), by_feature.astype(np.float32)))
 
         source = FeatureSpaceGradients(
             features=features,
@@ -276,5 +369,6 @@ class DPKIP(AbstractKernelMethod):
             ridge=regression.ridge,
             class_weights=regression.class_weights,
             view=regression.view,
+            basis=basis if basis.shape[1] < features.size else None,
         )
         return source, state_of, gradient_of

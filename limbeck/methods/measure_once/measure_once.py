@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from ...errors import LimbeckError, choice, fraction, not_negative, positive
 from ...features import Fourier, RandomConvNets, Scattering, default_length_scales, features_of
-from ...privacy import Asked, Head, Histogram, Measurement, OuterSum, Private, Sum
+from ...privacy import Asked, Head, Histogram, Measurement, OuterSum, Private
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, check_values_declared, values_of
 from ..mean_embedding.embedding import COUNTS
@@ -36,41 +35,19 @@ from .findings import (
     PROTOTYPES,
     TEACHER,
     noisy_rows,
-    read_class_means,
     read_findings,
-    read_mean,
     read_prototypes,
 )
 from .network_moments import NetworkResiduals, network_blocks, network_bound, prototype_features
 from .optimise_set import ObjectiveWeights
-from .prototypes import (
-    BINS,
-    CLASS_RADIUS,
-    COARSE_RADIUS,
-    MEAN_RADIUS,
-    CentredRows,
-    Clusters,
-    ClusterSums,
-    PrototypeSums,
-    cluster_bound,
-    coarse_basis,
-    prototype_bound,
-    row_radius,
-    start_clusters,
-    updated_clusters,
-)
+from .private_prototypes import asked_class_means, asked_prototypes, measure_prototypes
 from .small_set import SmallSet, class_size_factor
 from .teacher import linear_features, soft_labels, train_teacher
 
-KMEANS_ROUNDS = 4
-"""Rounds of k-means that find the clusters."""
 SHARES = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, NETWORKS: 0.47}
 """Proportions in which these measurements divide what counts and teacher leave of the budget."""
 COUNT_SHARE = 0.01
 """Share of the budget for the class counts."""
-PROTOTYPE_NOISE = 0.08
-"""Standard deviation of the noise in a prototype's value that is put up with, in units of the value's
-range; decides how many prototypes are measured."""
 GOALS = ("any", "ridge")
 """Kinds of learner that a set may be made for."""
 
@@ -183,40 +160,10 @@ class MeasureOnce(AbstractMeasureOnce):
         )
         return [
             Asked(question=Histogram.of_classes(COUNTS, schema), share=COUNT_SHARE),
-            *(self._asked_prototypes(schema, shares) if PROTOTYPES in shares else ()),
+            *(asked_class_means(schema, shares) if PROTOTYPES in shares else ()),
+            *(asked_prototypes(schema, self.clusters, shares) if PROTOTYPES in shares else ()),
             *(self._asked_networks(schema, shares) if NETWORKS in shares else ()),
             Asked(question=teacher, share=shares[TEACHER]),
-        ]
-
-    def _asked_prototypes(self, schema: Schema, shares: Mapping[str, float]) -> list[Asked]:
-        classes, slots = len(schema.classes), schema.slots
-        groups, coarse = classes * self.clusters, coarse_basis(schema).shape[1]
-        radius = row_radius(schema, MEAN_RADIUS)
-        mean = Sum(name=MEAN, bound=radius, size=slots, groups=1, by="all")
-        radius = row_radius(schema, CLASS_RADIUS)
-        means = Sum(name=CLASS_MEANS, bound=radius, size=slots, groups=classes)
-        rounds = [
-            Sum(
-                name=f"{CLUSTERS}/{number}",
-                bound=cluster_bound(row_radius(schema, COARSE_RADIUS)),
-                size=coarse + 1,
-                groups=groups,
-                by="map",
-            )
-            for number in range(KMEANS_ROUNDS)
-        ]
-        prototypes = Sum(
-            name=PROTOTYPES,
-            bound=prototype_bound(row_radius(schema)),
-            size=slots + 1 + BINS,
-            groups=groups,
-            by="map",
-        )
-        return [
-            Asked(question=mean, share=shares[MEAN]),
-            Asked(question=means, share=shares[CLASS_MEANS]),
-            *(Asked(question=one, share=shares[CLUSTERS] / KMEANS_ROUNDS) for one in rounds),
-            Asked(question=prototypes, share=shares[PROTOTYPES]),
         ]
 
     def _asked_networks(self, schema: Schema, shares: Mapping[str, float]) -> list[Asked]:
@@ -234,7 +181,7 @@ class MeasureOnce(AbstractMeasureOnce):
         measured = {COUNTS: private.ask(COUNTS)}
         shares = self._shares(schema)
         if PROTOTYPES in shares:
-            self._measure_prototypes(private, measured, seed)
+            measure_prototypes(private, measured, self.clusters, seed)
         if NETWORKS in shares:
             prototypes = read_prototypes(schema, measured)
             state = {"at_prototypes": prototype_features(self._networks(schema, seed), prototypes)}
@@ -254,56 +201,7 @@ class MeasureOnce(AbstractMeasureOnce):
         measured[TEACHER] = Measurement(weights, noise, "discrete gaussian")
         return measured
 
-    def _measure_prototypes(
-        self, private: Private, measured: dict[str, Measurement], seed: int
-    ) -> None:
-        """Ask for the mean, the class means, rounds of k-means and the prototypes, each question
-        depending on the answers before it; the answers are added to `measured`."""
-        schema = private.schema
-        measured[MEAN] = private.ask(MEAN, self.map_spec("mean_map", seed))
-        centre = read_mean(schema, measured)
-        measured[CLASS_MEANS] = private.ask(
-            CLASS_MEANS, self.map_spec("class_map", seed), {"centre": centre}
-        )
-        means = read_class_means(schema, measured)
-        # As many clusters as can be told from noise; noise and counts are public by now.
-        size = noisy_rows(measured) / len(means)
-        affordable = size * PROTOTYPE_NOISE / max(private.noise_of(PROTOTYPES), 1e-9)
-        clusters = start_clusters(schema, means, int(np.clip(affordable, 1, self.clusters)), seed)
-        radius = row_radius(schema, COARSE_RADIUS)
-        for number in range(KMEANS_ROUNDS):
-            name = f"{CLUSTERS}/{number}"
-            spec = self.map_spec("cluster_map", seed)
-            answer = measured[name] = private.ask(name, spec, {"clusters": vars(clusters)})
-            last = number == KMEANS_ROUNDS - 1
-            clusters = updated_clusters(
-                clusters, answer.values, radius, answer.noise, last=last, seed=seed + number
-            )
-        measured[PROTOTYPES] = private.ask(
-            PROTOTYPES, self.map_spec("prototype_map", seed), {"clusters": vars(clusters)}
-        )
-
     # ---- the maps that are measured: what a row adds to a sum ------------------------------------
-
-    def mean_map(self, schema: Schema, seed: int) -> CentredRows:
-        """Rows less a grey one."""
-        grey = jnp.full(schema.slots, 0.5)
-        return CentredRows(grey, row_radius(schema, MEAN_RADIUS))
-
-    def class_map(self, schema: Schema, seed: int, centre: np.ndarray) -> CentredRows:
-        """Rows less the noisy mean of all."""
-        radius = row_radius(schema, CLASS_RADIUS)
-        return CentredRows(jnp.asarray(centre, jnp.float32), radius)
-
-    def cluster_map(self, schema: Schema, seed: int, clusters: Mapping[str, Array]) -> ClusterSums:
-        """Coarse parts of rows, by their nearest centroid."""
-        return ClusterSums(Clusters(**clusters), row_radius(schema, COARSE_RADIUS))
-
-    def prototype_map(
-        self, schema: Schema, seed: int, clusters: Mapping[str, Array]
-    ) -> PrototypeSums:
-        """Rows less their class's mean, by their nearest centroid."""
-        return PrototypeSums(Clusters(**clusters), row_radius(schema))
 
     def network_map(self, schema: Schema, seed: int, at_prototypes: Array) -> NetworkResiduals:
         """Features of rows in random networks, less those of their class's prototypes."""

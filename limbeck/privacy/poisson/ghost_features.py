@@ -18,7 +18,9 @@ A row's norm and size must be the same wherever it stands in a batch. NumPy's pr
 batches of whole tiles, which `Private` gives; its products of float32 are not, XLA's are.
 
 `FeatureSpaceGradients` is a mechanism of limbeck's own: it clips, and lets noise be added, in feature
-space, where norms are nearly free; the noisy sum is pulled back afterwards as post-processing.
+space, where norms are nearly free; the noisy sum is pulled back afterwards as post-processing. With a
+`basis` it keeps what a gradient says in a few public directions: phi becomes phi B in the formula above,
+once u, v and t are known.
 """
 
 from __future__ import annotations
@@ -49,6 +51,8 @@ SINGLE, DOUBLE = 2.0**-24, 2.0**-53
 """What a rounding errs by, in parts."""
 BLOCK = 512
 """Features that are added up in one go where a total is pulled back: blocks of sums round less often."""
+CUBED = 2**15
+"""Numbers per row beyond which fewer rows are worked on at once."""
 HUGE = 1e75
 """Larger numbers could overflow in products of three, summed over many rows: such rows are left out."""
 
@@ -70,8 +74,9 @@ class LowRank(NamedTuple):
         basis, coordinates = np.linalg.qr(self.phi.T)
         held = coordinates.T
         square = np.zeros(len(self.u))
-        for at in range(0, len(self.rows), 256):
-            part = slice(at, at + 256)
+        step = 256 if held.size <= CUBED else 64  # whole tiles
+        for at in range(0, len(self.rows), step):
+            part = slice(at, at + step)
             u, v, trace = self.u[part], self.v[part], self.trace[part]
             rows = self.rows[part].astype(np.float64)
             along = rows @ basis
@@ -116,6 +121,11 @@ class LowRank(NamedTuple):
             own += u[part].T @ self.rows[part].astype(np.float64)
         return own - (pairs + pairs.T) @ self.phi - (factors @ self.trace) * self.phi
 
+    def along(self, basis: np.ndarray) -> LowRank:
+        """What the gradients are in the directions of a basis (size, few)."""
+        with np.errstate(all="ignore"):
+            return self._replace(phi=self.phi @ basis, rows=_double_product(self.rows, basis))
+
     def without(self, gone: np.ndarray) -> LowRank:
         """The same with nothing left of some rows, not even as 0 x infinity."""
         if not gone.any():
@@ -123,6 +133,12 @@ class LowRank(NamedTuple):
         kept = ~gone[:, None]
         rows, u, v = (np.where(kept, a, 0.0) for a in (self.rows, self.u, self.v))
         return LowRank(self.phi, rows, u, v, np.where(gone, 0.0, self.trace))
+
+
+def _double_product(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Rows times a matrix in float64, some rows at a time: always of whole tiles."""
+    parts = (rows[at : at + 256].astype(np.float64) for at in range(0, len(rows), 256))
+    return np.concatenate([part @ matrix for part in parts])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -135,6 +151,7 @@ class FeatureSpaceGradients:
         ridge: Of the regression, in units of the kernel's mean diagonal.
         class_weights: Factor of the loss of each class's rows.
         view: From slots in [0, 1] to what the features see.
+        basis: Orthonormal directions (size, few) in which alone gradients are taken; None: all.
     """
 
     features: Any
@@ -142,10 +159,13 @@ class FeatureSpaceGradients:
     ridge: float
     class_weights: np.ndarray
     view: Callable[[Any], Any] = lambda slots: slots
+    basis: np.ndarray | None = None
 
     def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> RowSums:
         phi = np.asarray(parameters, np.float64).reshape(len(self.targets), -1)
         low = self.factors(phi, slots, labels)
+        if self.basis is not None:
+            low = low.along(self.basis)
         with np.errstate(all="ignore"):
             norms, sizes = low.norms(), np.linalg.norm(low.terms(), axis=1)
         clean = low.without(~np.isfinite(norms))
@@ -166,9 +186,7 @@ class FeatureSpaceGradients:
         else:
             inverse = np.full_like(gram, np.nan)
         weights = inverse @ self.targets
-        value = np.concatenate(
-            [rows[at : at + 256].astype(np.float64) @ phi.T for at in range(0, len(rows), 256)]
-        )
+        value = _double_product(rows, phi.T)
         wanted = np.asarray(centred(labels, classes), np.float64)
         residual = (value @ weights - wanted) * self.class_weights[labels][:, None] / classes
         u, v = residual @ weights.T, value @ inverse

@@ -44,11 +44,12 @@ class Gradients(Question):
 
     Args:
         clip: Most by which a row moves the sum.
-        size: Number of parameters.
+        size: Entries of a gradient.
         rate: Probability with which a row, or a person, enters a step.
         rows: Public number of rows, for the fixed shape of a batch; the true number may be any: a
             batch that overflows is processed in further pieces.
         count: Number of steps.
+        parameters: Number of parameters, where a gradient has another number of entries.
     """
 
     stepwise: ClassVar[bool] = True
@@ -59,6 +60,7 @@ class Gradients(Question):
     rate: float
     rows: int
     count: int
+    parameters: int | None = None
 
     @property
     def steps(self) -> int:
@@ -90,7 +92,7 @@ class Gradients(Question):
             shape=batches.shape,
             rows_at_most=unit.rows_at_most,
         )
-        return SummedBatches((charge,), grid, batches)
+        return SummedBatches((charge,), grid, batches, self.parameters or self.size)
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class SummedBatches(Mechanism):
     charges: tuple[Charge, ...]
     grid: GradientSum
     batches: PoissonBatches
+    parameters: int
 
     def __post_init__(self) -> None:
         self.grid.limit  # noqa: B018  refuses a grid that cannot hold a gradient
@@ -132,9 +135,10 @@ class _Batches(Session):
 
     def partial(self, step: int, state: State) -> np.ndarray:
         parameters, grid = state["parameters"], self._mechanism.grid
-        if np.size(parameters) != grid.size:
+        if np.size(parameters) != self._mechanism.parameters:
             raise RuntimeError(
-                f"'{self._name}': {np.size(parameters)} parameters, {grid.size} planned"
+                f"'{self._name}': {np.size(parameters)} parameters, "
+                f"{self._mechanism.parameters} planned"
             )
         coins = self._held.stream(f"{self._name}/{step}/batch")
         batch = self._mechanism.batches.draw(self._records, coins)

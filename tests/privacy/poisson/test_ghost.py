@@ -165,6 +165,15 @@ def test_gradients_in_feature_space_equal_those_made_one_by_one() -> None:
     assert np.allclose(norms, np.linalg.norm(wanted, axis=1), rtol=1e-6)
     factors = np.linspace(0, 1, 9)
     assert np.allclose(weighted_sum(factors), factors @ wanted, rtol=1e-6, atol=1e-12)
+    basis = _basis(features.size, 7)
+    few = wanted.reshape(9, 4, -1) @ basis
+    norms, _, _, weighted_sum = replace(source, basis=basis).prepare(phi.ravel(), rows, labels)
+    assert np.allclose(norms, np.linalg.norm(few, axis=(1, 2)), rtol=1e-6)
+    assert np.allclose(weighted_sum(factors), np.tensordot(factors, few, 1).ravel(), rtol=1e-6)
+
+
+def _basis(size: int, few: int) -> np.ndarray:
+    return np.linalg.qr(np.random.default_rng(5).standard_normal((size, few)))[0]
 
 
 def _as_support(phi: np.ndarray, targets: np.ndarray, ridge: float) -> TangentGradients:
@@ -333,12 +342,17 @@ def _feature_space(support: Support) -> FeatureSpaceGradients:
     )
 
 
+def _few_directions(support: Support) -> FeatureSpaceGradients:
+    """The same, in fewer directions than there are features or support rows."""
+    return replace(_feature_space(support), basis=_basis(SLOTS, 5))
+
+
 class _Same(eqx.Module):
     def __call__(self, rows: jax.Array) -> jax.Array:
         return rows
 
 
-GHOSTS = [_tangent, _scattering, _feature_space]
+GHOSTS = [_tangent, _scattering, _feature_space, _few_directions]
 
 
 def _batch(shape: int) -> tuple[Support, np.ndarray, np.ndarray]:
@@ -386,7 +400,8 @@ def test_clipped_sums_err_by_less_than_the_margin(make: Any, clip: float) -> Non
     support, rows, labels = _batch(shape)
     source = make(support)
     free = support.pick(support.start)
-    grid = GradientSum(sensitivity=clip, noise=clip, size=len(free), shape=shape)
+    size = source.prepare(free, rows, labels).weighted_sum(np.zeros(shape)).size
+    grid = GradientSum(sensitivity=clip, noise=clip, size=size, shape=shape)
 
     def clipped_sums(order: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         made = source.prepare(free, rows[order], labels[order])
