@@ -122,7 +122,7 @@ def _asked(
     method: AbstractInquiry, schema: Schema, budget: Budget, comparing: Asked | None
 ) -> list[Asked]:
     """Every question with its share: estimates, the comparison of candidates, the method's own."""
-    budget.check_rows(schema.units)
+    budget.check_rows(schema.units, "persons" if schema.person else "rows")
     if method.needs_bare_rows and budget.private:
         raise LimbeckError(
             f"{method.name} works on the bare rows and keeps nothing private; it runs with epsilon = "
