@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .schema import Lifetime as Lifetime
     from .schema import Moment as Moment
     from .schema import Numeric as Numeric
+    from .schema import Person as Person
     from .schema import Schema as Schema
     from .scores import Scores as Scores
     from .version import __version__ as __version__
@@ -82,7 +83,7 @@ else:
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",
-            "schema": "Aside Category Date Duration Image Lifetime Moment Numeric Schema",
+            "schema": "Aside Category Date Duration Image Lifetime Moment Numeric Person Schema",
             "scores": "Scores",
             "version": "__version__",
         },

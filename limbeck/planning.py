@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def unit(self) -> Unit:
-        return Unit.of(self.budget)
+        return Unit.of(self.budget, self.schema)
 
     @property
     def check(self) -> Planned | None:
@@ -81,13 +81,13 @@ def plan(
         raise LimbeckError(
             f"Expected a method, such as limbeck.Marginals(), or the name of one; got {method!r}."
         )
-    budget = Budget.of(budget, schema.rows)
+    budget = Budget.of(budget, schema.units)
     comparing = None if choice is None else Asked(question=choice_of(choice[0]), share=choice[1])
     asked = _asked(method, schema, budget, comparing)
     if check:
         rest = [replace(one, share=(1 - CHECK_SHARE) * one.share) for one in asked]
         asked = [Asked(question=check_of(schema), share=CHECK_SHARE), *rest]
-    charges = calibrate(*_priced(asked, budget), budget)
+    charges = calibrate(*_priced(asked, Unit.of(budget, schema)), budget)
     return _planned(method, schema, budget, asked, charges, cost(charges, budget))
 
 
@@ -105,7 +105,7 @@ def plan_stopping(
     """
     comparing = Asked(question=choice_of(1), share=share)
     asked = [_asked(m, schema, budget, comparing) for m in methods]
-    priced = [_priced(one, budget) for one in asked]
+    priced = [_priced(one, Unit.of(budget, schema)) for one in asked]
     alternatives = calibrate_stopping([c for c, _ in priced], [s for _, s in priced], budget, mean)
     price = stopping_cost(alternatives, budget, mean)
     return [
@@ -141,14 +141,14 @@ def charges_of(
     asked += method.questions(schema) + estimates(tuple(estimated), schema, budget)
     if candidates:
         asked.append(Asked(question=choice_of(candidates), share=0.0))
-    return _priced(asked, budget)[0]
+    return _priced(asked, Unit.of(budget, schema))[0]
 
 
 def _asked(
     method: AbstractInquiry, schema: Schema, budget: Budget, comparing: Asked | None
 ) -> list[Asked]:
     """Every question with its share: estimates, the comparison of candidates, the method's own."""
-    budget.check_rows(schema.rows)
+    budget.check_rows(schema.units, "persons" if schema.person else "rows")
     if method.needs_bare_rows and budget.private:
         raise LimbeckError(
             f"{method.name} works on the bare rows and keeps nothing private; it runs with epsilon = "
@@ -168,9 +168,8 @@ def _asked(
     return asked
 
 
-def _priced(asked: Sequence[Asked], budget: Budget) -> tuple[list[Charge], list[float]]:
+def _priced(asked: Sequence[Asked], unit: Unit) -> tuple[list[Charge], list[float]]:
     """All charges, and the share of each."""
-    unit = Unit.of(budget)
     charges = [charge for one in asked for charge in one.question.charges(unit)]
     return charges, [one.share * part for one in asked for part in one.question.split]
 
@@ -184,7 +183,7 @@ def _planned(
     price: Cost,
 ) -> Plan:
     method.check_importable()  # its maps are made anew from its name
-    unit, questions, left = Unit.of(budget), [], list(charges)
+    unit, questions, left = Unit.of(budget, schema), [], list(charges)
     for one in asked:
         count = len(one.question.measured())
         own, left = tuple(left[:count]), left[count:]
@@ -196,6 +195,6 @@ def _planned(
         budget=budget,
         questions=tuple(questions),
         charges=tuple(charges),
-        shares=tuple(_priced(asked, budget)[1]),
+        shares=tuple(_priced(asked, unit)[1]),
         cost=price,
     )

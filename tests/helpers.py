@@ -104,9 +104,10 @@ def planned(
     epsilon: float = 1.0,
     multiplier: float | None = None,
     adjacency: str = "add-remove",
+    schema: lk.Schema | None = None,
 ) -> list[Planned]:
     """Questions with charges that share a budget evenly, or all of one noise multiplier."""
-    unit = Unit(adjacency=adjacency)
+    unit = Unit.of(lk.Budget(1.0, 1e-5, adjacency), schema or table_schema())
     asked = [(question, question.charges(unit)) for question in questions]
     charges = [charge for _, own in asked for charge in own]
     if multiplier is not None:
@@ -128,8 +129,9 @@ def ask(
 ) -> Private:
     """A `Private` that may be asked these questions, under a budget or at a noise multiplier."""
     kind: dict[str, Any] = {"epsilon": epsilon, "multiplier": multiplier, "adjacency": adjacency}
-    unit = Unit(adjacency=adjacency)
-    return Private(data, planned(*questions, **kind), unit, noise or Noise.from_seed(0), answers)
+    unit = Unit.of(lk.Budget(1.0, 1e-5, adjacency), data.schema)
+    asked = planned(*questions, **kind, schema=data.schema)
+    return Private(data, asked, unit, noise or Noise.from_seed(0), answers)
 
 
 def asked(

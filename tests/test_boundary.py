@@ -7,12 +7,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "limbeck"
 
-INNER = {"_encoded", "_rows", "_values", "_content", "_digest", "_raw_digest", "_source"}
+INNER = {
+    "_bounded",
+    "_encoded",
+    "_rows",
+    "_values",
+    "_content",
+    "_digest",
+    "_raw_digest",
+    "_source",
+}
 """Attributes of `Dataset` that hold or give rows, or what depends on them."""
 
 MAY_TOUCH = {
     "privacy/private.py": {"_content"},  # the holder of rows: are they the same as before?
-    "privacy/question.py": {"_encoded"},  # what a mechanism is given
+    "privacy/question.py": {"_bounded"},  # what a mechanism is given
     "privacy/estimate/values.py": {"_values"},  # values that the schema does not name yet
     "ledger/paid.py": {
         "_encoded",

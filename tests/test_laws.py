@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -75,16 +75,35 @@ def test_no_neighbour_moves_a_measurement_beyond_its_sensitivity(case: Case) -> 
     """
     rows, size = case.rows(), 5
 
-    def without(gone: int | None, told: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def without(gone: int | None) -> object:
         keep = [i for i in range(size) if i != gone]
-        some = rows.iloc[keep] if isinstance(rows, pd.DataFrame) else (rows[0][keep], rows[1][keep])
-        return _measured(case, case.dataset(some), told)
+        return rows.iloc[keep] if isinstance(rows, pd.DataFrame) else (rows[0][keep], rows[1][keep])
 
-    whole, made = without(None, {}), lk.plan(case.method, case.schema, lk.Budget(1.0))
-    charges = {c.name: c for c in made.charges}
+    _hold_to_charges(case, without(None), [without(gone) for gone in range(size)])
+
+
+OF_PERSONS = {case.method.name: case for case in CASES if not case.schema.image}
+
+
+@pytest.mark.parametrize("case", OF_PERSONS.values(), ids=lambda c: c.name)
+def test_no_person_moves_a_measurement_beyond_its_sensitivity(case: Case) -> None:
+    """The same with persons of one to four rows, of which three are kept, in all classes."""
+    person = lk.Person(column="id", rows_at_most=3, persons=150)
+    case = replace(case, schema=replace(case.schema, person=person))
+    rows = case.rows()[:9].assign(  # type: ignore[index]
+        id=["a", "b", "b", "c", "c", "c", "c", "d", None],
+        ill=["no", "yes", "no", "no", "yes", "unsure", "yes", "no", "no"],
+    )
+    _hold_to_charges(case, rows, [rows[rows["id"] != gone] for gone in "bc"])
+
+
+def _hold_to_charges(case: Case, rows: object, neighbours: Sequence[object]) -> None:
+    """Each measurement moves from rows to neighbouring ones, but within its charge."""
+    made = lk.plan(case.method, case.schema, lk.Budget(1.0))
+    whole, charges = _measured(case, case.dataset(rows), {}), {c.name: c for c in made.charges}
     moved: dict[str, float] = dict.fromkeys(charges, 0.0)
-    for gone in range(size):
-        for name, answer in without(gone, whole).items():
+    for some in neighbours:
+        for name, answer in _measured(case, case.dataset(some), whole).items():
             charge = charges.get(name) or charges[name.rsplit("-", 1)[0]]  # step 3 of x is x-3
             if charge.mechanism == "permute-and-flip":  # of these only the chances are near
                 continue

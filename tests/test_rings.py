@@ -26,12 +26,13 @@ PACKAGE = ROOT / "limbeck"
 PAGE = (ROOT / "docs" / "guarantees.md").read_text()
 ROOMS = ("privacy", "ledger", "data", "schema", "release", "accounting")
 RINGS = ("Ring 1", "Ring 2", "Ring 3", "Ring 4", "Not trusted")
-CORE_LINES = 1420
+CORE_LINES = 1480
 """Lines of ring 1, at most; a later feature raises a number only with a reason: from 1300 for the check
-of the schema, which is booked and asked before the rest."""
-TOGETHER_LINES = 3420
-"""Lines of rings 1 and 2, at most: 300 of them for how cells are written and what scale they have, 120 for
-the check of the schema."""
+of the schema, which is booked and asked before the rest, and for persons with several rows, whom every kind of
+question bounds."""
+TOGETHER_LINES = 3560
+"""Lines of rings 1 and 2, at most: 300 of them for how cells are written and what scale they have, 260 for
+the check of the schema and for persons."""
 PARTS_OF_EVERY_RUN = {"ledger/answers.py", "ledger/identity.py", "ledger/lock.py"}
 """Of ring 3: a run looks whether it is to be resumed."""
 

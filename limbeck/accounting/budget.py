@@ -70,18 +70,19 @@ class Budget:
         """Records by which neighbouring data sets differ, as the mechanisms see it."""
         return 2.0 if self.adjacency == "replace-one" else 1.0
 
-    def check_rows(self, rows: int | None) -> None:
+    def check_rows(self, rows: int | None, noun: str = "rows") -> None:
         """Refuse a delta that would allow whole records to be published, warn of one near it.
 
         Args:
             rows: As many as the schema declares; None where they are to be measured, which are
                 taken for 1,000 at least, and for 10,000 in the warning.
+            noun: What is counted: rows, or persons.
         """
         if not self.private:
             return
         if rows is not None and self.delta > 1.0 / rows:
             raise LimbeckError(
-                f"Expected delta <= 1/rows = {1.0 / rows:.2g} for the {rows} rows the schema "
+                f"Expected delta <= 1/{noun} = {1.0 / rows:.2g} for the {rows} {noun} the schema "
                 f"declares, got {self.delta:g}: a larger one would allow publishing whole records."
             )
         if self.delta > DELTA_MOST:
@@ -91,7 +92,9 @@ class Budget:
             )
         limit = 0.1 / rows if rows is not None else DELTA_WARNED
         if self.delta > limit * (1 + 1e-9):
-            of = f"the {rows} rows the schema declares" if rows else "an unknown number of rows"
+            of = (
+                f"the {rows} {noun} the schema declares" if rows else f"an unknown number of {noun}"
+            )
             warnings.warn(
                 f"delta {self.delta:g} is large for {of}: keep it to {limit:.2g}, a tenth of one "
                 "over their number, or less.",

@@ -101,12 +101,11 @@ def plan(
 
 def refusal_of(planned: Plan) -> str | None:
     """Why the ledger would not admit a run of this plan; None if it would."""
-    from ..ledger import Ledger, new_run
+    from ..ledger import Ledger, planned_run
 
-    schema, adjacency = planned.schema, planned.budget.adjacency
-    run = new_run(schema.dataset, planned.method.name, planned.charges, planned.cost, adjacency)
+    schema = planned.schema
     try:
-        Ledger().check(schema.dataset, schema.lifetime, run)
+        Ledger().check(schema.dataset, schema.lifetime, planned_run(planned))
     except LimbeckError as error:
         return str(error)
     return None

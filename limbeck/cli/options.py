@@ -111,7 +111,7 @@ def read_budget(epsilon: float, delta: float | None, adjacency: str, schema: Sch
     """Epsilon and delta; where no delta was named, one that suits the declared rows."""
     from ..accounting import Budget, default_delta
 
-    return Budget(epsilon, default_delta(schema.rows) if delta is None else delta, adjacency)
+    return Budget(epsilon, default_delta(schema.units) if delta is None else delta, adjacency)
 
 
 def choose_recipe(

@@ -63,11 +63,14 @@ def raw_columns(batch: pa.RecordBatch, schema: Schema, decimal: str = ".") -> di
         schema: Says what each column is.
         decimal: What texts have before the fractions of numbers.
     """
-    return {
+    found = {
         c.name: _told_apart(batch.column(c.name), _read(batch.column(c.name), c, decimal))
         for c in schema.columns
         if not isinstance(c, Image)
     }
+    if schema.person:
+        found[schema.person.column] = values(batch.column(schema.person.column))
+    return found
 
 
 def _read(array: pa.Array, column: Column, decimal: str) -> np.ndarray | Values:
@@ -141,6 +144,14 @@ def check_types(columns: pa.Schema, schema: Schema, where: str) -> None:
             raise DataError(
                 f"{where}: column '{column.name}' is declared as {column.kind}, which cannot be read "
                 f"from its type {kind}. Declare another kind, or convert the column."
+            )
+    if schema.person:
+        name = schema.person.column
+        kind = columns.field(name).type
+        if family(kind) not in READABLE["values"] or not _has_zone(kind):
+            raise DataError(
+                f"{where}: column '{name}' holds the persons' ids and is of type {kind}, which cannot "
+                "be read. Make it texts or whole numbers."
             )
 
 

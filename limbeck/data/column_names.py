@@ -59,7 +59,13 @@ def check_columns(names: Sequence[str], schema: Schema, where: str) -> None:
     if schema.image:
         raise DataError(f"{where} is a table, but the schema declares an image.")
     check_names(names, where, names_are_right=schema.names_are_right)
-    declared = [c.name for c in schema.columns]
+    declared = schema.names_read
+    if schema.person and schema.person.column not in names:
+        raise DataError(
+            f"{where} has no column '{schema.person.column}', which the schema's [person] names for "
+            "the persons' ids. Released rows have none; in Python they are read with "
+            "`schema.without_person()`."
+        )
     for name in declared:
         if name not in names:
             raise DataError(
@@ -77,8 +83,7 @@ def check_columns(names: Sequence[str], schema: Schema, where: str) -> None:
 
 def _told(names: Sequence[str], schema: Schema) -> str:
     """The names, if at least one of them is known to be a name and no value of someone's."""
-    known = {c.name for c in schema.columns} | set(schema.ignore)
-    known |= {a.name for a in schema.asides}
+    known = {*schema.names_read, *schema.ignore, *(a.name for a in schema.asides)}
     if known.isdisjoint(names):
         return (
             f"None of its {len(names)} column names is known to the schema: does it begin with a line "

@@ -38,7 +38,7 @@ class CsvSource:
         check_columns(self.names, schema, str(self.path))
 
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
-        wanted = [c.name for c in schema.columns]
+        wanted = schema.names_read
         try:
             blocks = records(self.path, self.delimiter, self.encoding)
             with closing(ahead(self._table(lines, wanted) for lines in blocks)) as tables:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..schema import Numbers, Raw, Schema, Values
+from .persons import Sharing, person_digests, shared
 
 ROWS_IN_MEMORY = 1 << 29
 """Bytes of encoded rows that are kept in memory (512 MiB)."""
@@ -36,25 +37,32 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label; and how
-    the cells of all columns, the label's too, stand to the schema (`limbeck.schema.STATES`)."""
+    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label; how
+    the cells of all columns, the label's too, stand to the schema (`limbeck.schema.STATES`); and where
+    persons are protected whose they are, with the label -1 for rows that are not kept."""
 
     cells: np.ndarray
     labels: np.ndarray
     states: np.ndarray | None = None
+    sharing: Sharing | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def weights(self) -> np.ndarray | None:
+        """What each row counts for, where persons share; None: every row for one."""
+        return None if self.sharing is None else self.sharing.weights
+
     def chunks(self, size: int) -> Iterator[Rows]:
         """Consecutive slices of at most `size` rows."""
         for start in range(0, len(self), size):
-            at = slice(start, start + size)
-            yield self.take(at)
+            yield self.take(slice(start, start + size))
 
     def take(self, at: np.ndarray | slice) -> Rows:
         states = None if self.states is None else self.states[at]
-        return Rows(self.cells[at], self.labels[at], states)
+        sharing = None if self.sharing is None else self.sharing[at]
+        return Rows(self.cells[at], self.labels[at], states, sharing)
 
 
 class Dataset:
@@ -65,6 +73,8 @@ class Dataset:
         self.schema = schema
         self._source = source
         self._rows: Rows | None = None
+        self._persons: np.ndarray | None = None
+        self._kept: tuple[bytes, Rows] | None = None
         self._raw_digest: bytes | None = None
 
     def __repr__(self) -> str:
@@ -77,8 +87,22 @@ class Dataset:
     def _encoded(self, progress: Callable[[int], None] = lambda rows: None) -> Rows:
         """All rows, parsed and encoded on first use."""
         if self._rows is None:
-            self._rows, self._raw_digest = _encode(self.schema, self._source, progress)
+            self._rows, self._persons, self._raw_digest = _encode(
+                self.schema, self._source, progress
+            )
         return self._rows
+
+    def _bounded(self, key: bytes) -> Rows:
+        """All rows; where persons are protected, at most so many of each, chosen by a secret key."""
+        rows, person = self._encoded(), self.schema.person
+        if person is None:
+            return rows
+        if self._kept is None or self._kept[0] != key:
+            assert self._persons is not None
+            found = shared(self._persons, rows.cells, rows.labels, key, person.rows_at_most)
+            labels = np.where(found.rank < 0, -1, rows.labels)
+            self._kept = key, Rows(rows.cells, labels, rows.states, found)
+        return self._kept[1]
 
     def _values(self, name: str) -> Iterator[Raw]:
         """The raw values of one column, for the private estimate of its categories; null in rows
@@ -101,12 +125,20 @@ class Dataset:
         return hashlib.blake2b(self._content(), key=key, digest_size=32).hexdigest()
 
 
-def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> tuple[Rows, bytes]:
+def _encode(
+    schema: Schema, source: Source, progress: Callable[[int], None]
+) -> tuple[Rows, np.ndarray | None, bytes]:
+    """Rows, whose they are, and a digest of the raw values."""
     store, states, labels, count = Store(), Store(), [], 0
-    digest = hashlib.blake2b(digest_size=32)
+    digest, persons = hashlib.blake2b(digest_size=32), [np.zeros((0, 2), np.uint64)]
     for raw in source.chunks(schema):
         for column in schema.columns:
             _absorb(digest, raw[column.name])
+        if schema.person:
+            ids = raw[schema.person.column]
+            assert isinstance(ids, Values)
+            persons.append(person_digests(ids, schema.person))
+            _absorb(digest, persons[-1])
         if schema.image:
             cells = schema.image.encode(raw[schema.image.name])
         else:
@@ -127,7 +159,7 @@ def _encode(schema: Schema, source: Source, progress: Callable[[int], None]) -> 
     width = schema.slots if schema.image else len(schema.inputs)
     all_labels = np.concatenate(labels) if labels else np.zeros(0, np.int32)
     rows = Rows(store.close(width), all_labels, states.close(len(schema.columns)))
-    return rows, digest.digest()
+    return rows, np.concatenate(persons) if schema.person else None, digest.digest()
 
 
 def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:

@@ -91,6 +91,12 @@ def _draft(name: str, raw: Values | None, decimal: str) -> str:
 
 _LABEL_HINT = """
 # One column may be the label: kind = "label" with values = [...] and no `missing`.
+
+# May a person have several rows? Then protect persons: take the [[column]] of their ids out, and say
+# [person]
+# column = "..."      # with an id per person
+# rows_at_most = 8    # of a person that are kept
+# persons = 1000      # about how many there are
 """
 
 

@@ -50,7 +50,7 @@ class ParquetSource:
             check_types(columns, schema, part.path)
 
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
-        names = [c.name for c in schema.columns]
+        names = schema.names_read
         for part in self._parts:
             try:
                 for batch in part.to_batches(
@@ -77,7 +77,7 @@ class FrameSource:
         check_types(self._table.schema, schema, "the frame")
 
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
-        names = [c.name for c in schema.columns]
+        names = schema.names_read
         for batch in self._table.select(names).to_batches(max_chunksize=CHUNK):
             yield raw_columns(batch, schema)
 

@@ -91,7 +91,7 @@ def released_data(release: Release) -> Dataset:
     """The released rows as a data set."""
     rows = release.data
     if not isinstance(rows, Images):
-        return read(rows, release.schema)
+        return read(rows, release.schema.without_person())
     if release.schema.label is None:
         return read((rows.images, None), release.schema)
     return read((rows.images, rows.labels), release.schema)

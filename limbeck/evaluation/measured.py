@@ -219,7 +219,7 @@ def measure_scores(
         BudgetExceeded: The data set's lifetime budget does not allow it; nothing was counted.
     """
     tested = real_rows(test, release)
-    budget = Budget.of(budget, tested.schema.rows)
+    budget = Budget.of(budget, tested.schema.units)
     if not budget.private:
         raise LimbeckError("Scores without noise are what `limbeck evaluate` gives anyway.")
     predictor, name = learn(released_data(release))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .ledger import unfinished as unfinished
     from .paid import PaidRun as PaidRun
     from .paid import paid_run as paid_run
+    from .paid import planned_run as planned_run
     from .paid import randomness as randomness
 else:
     __getattr__, __dir__ = lazily(
@@ -23,6 +24,6 @@ else:
             "filters": "spent",
             "job": "Job",
             "ledger": "Account Ledger unfinished",
-            "paid": "PaidRun paid_run randomness",
+            "paid": "PaidRun paid_run planned_run randomness",
         },
     )

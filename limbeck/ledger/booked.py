@@ -27,6 +27,8 @@ class Run:
     private: bool
     status: str
     started: str
+    unit: str = "row"
+    """Whose presence the run hid: "row", or "person by" the column of their ids."""
 
     def facts(self) -> dict[str, Any]:
         """Plain values for JSON, but for the data set, which has a column of its own."""
@@ -48,7 +50,12 @@ class Run:
 
 
 def new_run(
-    dataset: str, method: str, charges: Sequence[Charge], cost: Cost, adjacency: str
+    dataset: str,
+    method: str,
+    charges: Sequence[Charge],
+    cost: Cost,
+    adjacency: str,
+    unit: str = "row",
 ) -> Run:
     """A run to be booked, at what its plan costs."""
     private = math.isfinite(cost.epsilon)
@@ -63,4 +70,5 @@ def new_run(
         private=private,
         status="running" if private else "never released",
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        unit=unit,
     )

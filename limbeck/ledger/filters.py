@@ -49,6 +49,13 @@ def check_admitted(run: Run, before: Sequence[Run], declared: Lifetime, held: Li
             f"it knowingly: limbeck ledger --set {run.dataset} --epsilon {declared.epsilon:g} --delta "
             f"{declared.delta:g} --filter {declared.filter}."
         )
+    other = [r.unit for r in before if r.private and r.unit != run.unit]
+    if run.private and other:
+        raise LimbeckError(
+            f"'{run.dataset}' has releases that protect each {other[0]}; this run would protect each "
+            f"{run.unit}. What they reveal does not add up, so a data set keeps one unit for life: go "
+            "on with the schema's old [person], or without one."
+        )
     after = spent([*before, run], held) if run.private else 0.0
     if after > held.epsilon * (1 + 1e-9):
         price = "cannot be paid at all" if math.isinf(after) else f"would bring that to {after:.4g}"

@@ -110,6 +110,14 @@ def misfit(words: Sequence[str], price: Cost) -> DataError:
     )
 
 
+def planned_run(planned: Plan) -> Run:
+    """A plan as the ledger would book it: at what it costs, for whose presence it hides."""
+    schema, budget = planned.schema, planned.budget
+    unit = f"person by {schema.person.column}" if schema.person else "row"
+    charged = (planned.charges, planned.cost, budget.adjacency)
+    return new_run(schema.dataset, planned.method.name, *charged, unit)
+
+
 @dataclass(frozen=True)
 class _Booking:
     """The order of payment: plan compared, budget asked, rows read, charge on disk, then noise; the
@@ -126,7 +134,7 @@ class _Booking:
         the ledger's name of the run, and the secret it is resumed with, if it is."""
         job, ledger, plan = self.job, self.ledger, self.planned
         dataset, lifetime = plan.schema.dataset, plan.schema.lifetime
-        run, left, same = self._run(), job.run, job.plan == self.plan
+        run, left, same = planned_run(self.planned), job.run, job.plan == self.plan
         paid = left is not None and bool(ledger.booked(left))
         if paid and not same and not self.pay_again:
             raise another_plan(job.plan, self.plan)
@@ -172,16 +180,9 @@ class _Booking:
         if unusable:
             self.ledger.finish(run, STOPPED)
             raise misfit(unusable, self.planned.check_cost)
-        self.ledger.charge(self.planned.schema.lifetime, replace(self._run(), id=run))
+        self.ledger.charge(self.planned.schema.lifetime, replace(planned_run(self.planned), id=run))
         for fit in (fit for fit in fits if fit.exceeds(WARNED)):
             warnings.warn(f"By the noisy check, {fit.words}", LimbeckWarning, stacklevel=2)
-
-    def _run(self) -> Run:
-        """All of the run, to be booked."""
-        plan = self.planned
-        return new_run(
-            plan.schema.dataset, plan.method.name, plan.charges, plan.cost, plan.budget.adjacency
-        )
 
     def _first(self, run: Run) -> Run:
         """What is booked first: the check alone, if there is one."""

@@ -50,12 +50,14 @@ class GridSum:
         noise: Standard deviation of the noise to be added; 0 for none.
         groups: Number of groups (classes); a row belongs to one, or with -1 to none.
         size: Coordinates of one contribution.
+        rows_at_most: Of a person, who contribute together: as many roundings have room in the bound.
     """
 
     bound: float
     noise: float
     groups: int
     size: int
+    rows_at_most: int = 1
 
     @property
     def grid(self) -> float:
@@ -69,8 +71,9 @@ class GridSum:
 
     @property
     def limit(self) -> float:
-        """Norm in grid steps to which rows are clipped before rounding, which may add sqrt(d)/2."""
-        limit = self.unit - 0.5 * math.sqrt(self.size) - 1
+        """Norm in grid steps to which rows are clipped before rounding, which may add sqrt(d)/2 to
+        each. A person's rows are weighted so that their norms add up to no more than one row's."""
+        limit = self.unit - 0.5 * self.rows_at_most * math.sqrt(self.size) - 1
         if limit <= 0:
             raise LimbeckError(
                 f"{self.size} features are too many for this much noise: the grid is coarser than "
@@ -82,13 +85,16 @@ class GridSum:
         """The partial sum of no rows."""
         return np.zeros((self.groups, self.size), np.int64)
 
-    def accumulate(self, contributions: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        """The partial sum of some rows: contributions (rows, size), groups (rows,)."""
+    def accumulate(
+        self, contributions: np.ndarray, groups: np.ndarray, weights: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The partial sum of some rows: contributions (rows, size), groups (rows,), and what each row
+        counts for once it is clipped; None: one."""
         if contributions.shape != (len(groups), self.size):
             raise RuntimeError(f"shape {contributions.shape[1:]}, planned {self.size}")
         if len(groups) * self.unit > WHOLE:
             raise RuntimeError("so many rows at once would not sum exactly")
-        scaled = clip_rows(contributions, self.limit, 1.0 / self.grid)
+        scaled = weighted(clip_rows(contributions, self.limit, 1.0 / self.grid), weights)
         whole = np.rint(scaled, out=scaled)
         norms = np.einsum("ij,ij->i", whole, whole)
         whole[norms > (self.bound / self.grid) ** 2] = 0.0  # cannot happen; must not happen
@@ -101,6 +107,13 @@ class GridSum:
         if self.noise > 0:
             total = total + discrete_gaussian(stream, total.size).reshape(total.shape)
         return total * self.grid
+
+
+def weighted(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Rows times what each counts for, in place."""
+    if weights is not None:
+        rows *= weights[:, None]
+    return rows
 
 
 def clip_rows(rows: np.ndarray, limit: float, scale: float) -> np.ndarray:

@@ -59,6 +59,11 @@ class Private:
         progress: Progress = lambda phase, done: None,
     ) -> None:
         self._data, self._unit, self._noise, self._answers = data, unit, noise, answers
+        person = data.schema.person
+        declared = (False, 1) if person is None else (True, person.rows_at_most)
+        if (unit.person, unit.rows_at_most) != declared:
+            raise RuntimeError("the unit of the plan is not the one that the schema declares")
+        self._key = b"" if person is None else noise.stream("rows of persons").words(8).tobytes()
         self._planned = {p.question.name: p for p in planned}
         names = [charge.name for p in planned for charge in p.charges]
         if len(set(names)) < len(names) or len(self._planned) < len(planned):
@@ -132,7 +137,8 @@ class Private:
         mechanism = question.calibrated(planned.charges, self._unit, row_map)
         if not question.exact(row_map):
             self.float_sums += [charge.name for charge in planned.charges]
-        held = HeldRows(data=self._data, noise=self._noise, progress=self._progress_of(question))
+        told = self._progress_of(question)
+        held = HeldRows(data=self._data, noise=self._noise, progress=told, key=self._key)
         session = mechanism.session(held, row_map)
 
         def step(now: State) -> tuple[Measurement, ...]:

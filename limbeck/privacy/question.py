@@ -16,6 +16,7 @@ import numpy as np
 
 from ..accounting import Budget, Charge
 from ..data import Dataset, Rows
+from ..errors import LimbeckError
 from ..schema import Schema
 from .noise import Noise, Stream
 from .partials import from_bytes, to_bytes
@@ -29,13 +30,23 @@ Streams = Callable[[Charge], Stream]
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """Whose presence is hidden, and by how much neighbouring data sets differ."""
+    """Whose presence is hidden, and by how much neighbouring data sets differ.
+
+    A person's rows count for one row together: each for one part in as many as are kept. So what a
+    kind of question promises for a row, it promises for a person, with room for more roundings.
+    """
 
     adjacency: str = "add-remove"
+    person: bool = False
+    """Whether a person with all their rows is hidden, not a row."""
+    rows_at_most: int = 1
+    """Rows of a person that are kept."""
 
     @classmethod
-    def of(cls, budget: Budget) -> Unit:
-        return cls(adjacency=budget.adjacency)
+    def of(cls, budget: Budget, schema: Schema) -> Unit:
+        person = schema.person
+        most = 1 if person is None else person.rows_at_most
+        return cls(adjacency=budget.adjacency, person=person is not None, rows_at_most=most)
 
     @property
     def factor(self) -> int:
@@ -75,6 +86,8 @@ class HeldRows:
     data: Dataset
     noise: Noise
     progress: Callable[[float], None]
+    key: bytes = b""
+    """Decides which rows of a person are kept, where there are too many."""
 
     @property
     def schema(self) -> Schema:
@@ -82,7 +95,7 @@ class HeldRows:
 
     @property
     def rows(self) -> Rows:
-        return self.data._encoded()
+        return self.data._bounded(self.key)
 
     def batches(self, size: int) -> Iterator[Rows]:
         """All rows, so many at a time, with progress."""
@@ -178,6 +191,8 @@ class Question(abc.ABC):
     """Whether it is asked step after step, each with a public state, instead of once."""
     kept: ClassVar[bool] = True
     """Whether answers are kept so that a killed run can be resumed."""
+    persons: ClassVar[bool] = False
+    """Whether one person, with all kept rows, moves the answer by no more than is charged for a row."""
 
     name: str
 
@@ -196,7 +211,12 @@ class Question(abc.ABC):
         shape. Refuses noise whose grid is too coarse for a contribution, or so fine that sums overflow."""
 
     def charges(self, unit: Unit) -> tuple[Charge, ...]:
-        """What pays for the question, under the neighbours at hand."""
+        """What pays for the question, under the neighbours at hand. Refuses those it cannot have."""
+        if unit.person and not self.persons:
+            raise LimbeckError(
+                f"'{self.name}' is bounded for rows, not for persons with several rows. Choose another "
+                "method, or take [person] out of the schema and protect rows."
+            )
         return tuple(unit.charge(charge) for charge in self.measured())
 
     def exact(self, row_map: Any) -> bool:

@@ -35,6 +35,12 @@ NEIGHBOURS = {
     ("person", "add-remove"): "adding or removing all rows of one person",
     ("person", "replace-one"): "replacing all rows of one person by those of another",
 }
+BOUNDED_BY = {
+    "row": "each row counts on its own",
+    "person": "at most that many rows of a person are kept, and each counts for one part in as many as "
+    "are kept: together for no more than one row",
+}
+"""How the share of a unit in the rows is bounded."""
 _SECTIONS_OF_VERSION_1 = (
     "releasable", "not_releasable_because", "guarantee", "accounting", "charges", "noise", "data",
     "method", "assumptions", "limits",
@@ -259,16 +265,18 @@ def _check_unit(certificate: Mapping[str, Any], budget: Budget, layout: int) -> 
     if layout > 1:
         unit, person = certificate["unit"], schema.get("person")
         kind = "row" if person is None else "person"
-        declared = {"column": None, "rows": 1} if person is None else person
+        declared = {"column": None, "rows_at_most": 1} if person is None else person
         claimed = (
             unit["kind"],
             unit["rows_at_most"],
+            unit["bounded_by"],
             unit["id_column"],
             unit["id_column_kept_out"],
         )
         if claimed != (
             kind,
-            declared["rows"],
+            declared["rows_at_most"],
+            BOUNDED_BY[kind],
             declared["column"],
             None if person is None else True,
         ):
@@ -283,8 +291,8 @@ def _check_unit(certificate: Mapping[str, Any], budget: Budget, layout: int) -> 
 
 
 def _unit_words(claimed: tuple[Any, ...]) -> str:
-    kind, rows, column, kept_out = claimed
-    told = f"a {kind} with at most {rows} rows"
+    kind, rows, bounded_by, column, kept_out = claimed
+    told = f"a {kind} with at most {rows} rows ({bounded_by})"
     return told + (
         "" if column is None else f" by '{column}' ({'kept out' if kept_out else 'kept'})"
     )
@@ -297,6 +305,9 @@ def _check_data(data: Mapping[str, Any]) -> None:
     rows = data["schema"]["rows"]
     if data["declared_rows"] != (None if rows == "measure" else rows):
         raise ReleaseError("The certificate's declared_rows are not those of its schema.")
+    persons = (data["schema"].get("person") or {}).get("persons")
+    if data.get("declared_persons") != persons:
+        raise ReleaseError("The certificate's declared_persons are not those of its schema.")
     if data["dataset"] != data["schema"]["dataset"]:
         raise ReleaseError("The certificate's dataset is not the one its schema names.")
 

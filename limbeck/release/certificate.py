@@ -25,6 +25,7 @@ from ..methods import AbstractMethod, origin
 from ..planning import Plan
 from ..schema import Schema
 from .arithmetic import (
+    BOUNDED_BY,
     FORMAT,
     NEIGHBOURS,
     REMOVABLE,
@@ -56,9 +57,13 @@ TRUST_MODEL = (
     "Central: one curator holds the rows in clear, runs this software on a machine that the curator "
     "trusts, and publishes only this release."
 )
+UNIT_ASSUMED = {
+    "row": "One row stands for one unit of privacy; a person with several rows is protected less.",
+    "person": "The id column gives a person the same id in all rows and another to every other "
+    "person; rows without an id enter nothing.",
+}
 ASSUMPTIONS = (
     "The schema's bounds, values, unit and row count were declared without looking at the rows.",
-    "One row stands for one unit of privacy; a person with several rows is protected less.",
     "The machine and its operating system's random numbers are trusted; timing is not hidden.",
     "All releases from these people are booked under the same data set name in one ledger.",
 )
@@ -130,7 +135,7 @@ def make_certificate(
         "public_files": [dict(file) for file in plan.method.public_files()],
         "check": seen,
         "trust_model": TRUST_MODEL,
-        "assumptions": [first, *ASSUMPTIONS[1:], *plan.method.assumptions(), *_brought(plan)],
+        "assumptions": [first, *_assumptions(plan, schema)],
         "limits": list(LIMITS),
         "engine": dict(engine or {"name": "local", "version": None}),
         "machine": _machine(),
@@ -223,10 +228,8 @@ def _unit(schema: Mapping[str, Any]) -> dict[str, Any]:
     person = schema.get("person")
     return {
         "kind": "row" if person is None else "person",
-        "rows_at_most": 1 if person is None else person["rows"],
-        "bounded_by": "each row counts on its own"
-        if person is None
-        else "at most that many rows of a person enter",
+        "rows_at_most": 1 if person is None else person["rows_at_most"],
+        "bounded_by": BOUNDED_BY["row" if person is None else "person"],
         "id_column": None if person is None else person["column"],
         "id_column_kept_out": None if person is None else True,
     }
@@ -236,7 +239,7 @@ def _data(plan: Plan, schema: Schema, facts: Mapping[str, Any]) -> dict[str, Any
     return {
         "dataset": schema.dataset,
         "declared_rows": schema.rows,
-        "declared_persons": None,
+        "declared_persons": schema.person.persons if schema.person else None,
         "schema_sha256": schema.digest,
         "schema": facts,
         "estimated_columns": [c.name for c in plan.schema.estimated],
@@ -256,6 +259,12 @@ def _method(
         "redistilled_from": None,
         "chosen_among": None if chosen_among is None else dict(chosen_among),
     }
+
+
+def _assumptions(plan: Plan, schema: Schema) -> list[str]:
+    """All but the first, which depends on whether the rows were seen before."""
+    unit = UNIT_ASSUMED["person" if schema.person else "row"]
+    return [unit, *ASSUMPTIONS[1:], *plan.method.assumptions(), *_brought(plan)]
 
 
 def _brought(plan: Plan) -> list[str]:

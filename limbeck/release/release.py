@@ -130,7 +130,7 @@ def draw(
 
 def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
     if not schema.image:
-        dataset = read_data(folder / "data.parquet", schema)
+        dataset = read_data(folder / "data.parquet", schema.without_person())
         rows = bare_rows(dataset)  # released rows: nothing private about them
         return schema.decode(np.asarray(rows.cells), rows.labels)
     with np.load(folder / "data.npz", allow_pickle=False) as file:

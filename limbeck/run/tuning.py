@@ -179,7 +179,7 @@ class _Task:
 def _checked(data: Dataset, candidates: Sequence[AbstractMethod], given: Budget | float) -> Budget:
     """The budget that is meant; refuses what cannot be chosen from."""
     check_read(data)
-    budget = Budget.of(given, data.schema.rows)
+    budget = Budget.of(given, data.schema.units)
     if not 2 <= len(candidates) <= MOST:
         raise LimbeckError(
             f"Expected 2 to {MOST} candidates to choose from, got {len(candidates)}."

@@ -22,6 +22,7 @@ from .moment import Moment as Moment
 from .numeric import Numeric as Numeric
 from .pattern import matched as matched
 from .pattern import spelled_by as spelled_by
+from .person import Person as Person
 from .raw import EPOCH as EPOCH
 from .raw import Numbers as Numbers
 from .raw import Raw as Raw

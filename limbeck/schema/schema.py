@@ -24,6 +24,7 @@ from .columns import Column
 from .image import Image
 from .lifetime import Lifetime, is_number
 from .numeric import Numeric
+from .person import Person
 from .raw import Scalar
 
 
@@ -65,6 +66,8 @@ class Schema:
     """Public, approximate number of rows; None: a noisy count is bought."""
     unit: str = "one row"
     """What one row stands for: the unit that the guarantee protects."""
+    person: Person | None = None
+    """Where a person may have several rows: how they are told apart. The unit is then the person."""
     ignore: tuple[str, ...] = ()
     """Columns of the file that are left out."""
     names_are_right: bool = False
@@ -116,8 +119,36 @@ class Schema:
             raise SchemaError("The schema declares no column besides the label.")
         if self.image and len(self.inputs) > 1:
             raise SchemaError("An image schema holds one image column and at most a label.")
+        if self.person:
+            self._check_person(self.person)
+
+    def _check_person(self, person: Person) -> None:
+        if self.image:
+            raise SchemaError("[person]: images come without a column of ids; they are rows only.")
+        if person.column in [c.name for c in self.columns]:
+            raise SchemaError(
+                f"[person]: column '{person.column}' tells persons apart and is never released: take "
+                "its [[column]] section out."
+            )
+        if self.unit == Schema.unit:
+            object.__setattr__(self, "unit", "one person")
+
+    def without_person(self) -> Schema:
+        """The same for rows that come without ids, as released ones do: each stands for itself."""
+        return replace(self, person=None)
 
     # ---- what methods ask -------------------------------------------------------------------
+
+    @property
+    def units(self) -> int | None:
+        """Public, approximate number of units of privacy, which a measurement counts: persons where
+        they are protected, else rows. None: unknown."""
+        return self.person.persons if self.person else self.rows
+
+    @property
+    def names_read(self) -> list[str]:
+        """Names of the columns that are read: the declared ones, and that of the persons' ids."""
+        return [c.name for c in self.columns] + ([self.person.column] if self.person else [])
 
     @property
     def label(self) -> Category | None:
@@ -254,6 +285,8 @@ class Schema:
         columns = [{"name": c.name, "kind": c.kind} | c.facts() for c in self.columns]
         for aside in self.asides:
             columns.insert(aside.place, {"name": aside.name, "kind": aside.kind})
+        if self.person:
+            unusual["person"] = self.person.facts()
         return {
             "dataset": self.dataset,
             "rows": "measure" if self.rows is None else self.rows,

@@ -20,6 +20,7 @@ from .image import Image
 from .lifetime import Lifetime, is_number
 from .moment import Moment
 from .numeric import Numeric
+from .person import parse_person
 from .schema import Schema
 
 UNFILLED = "?"
@@ -46,7 +47,7 @@ _OPEN = {
 _WHOLE = ("most", "decimals", "height", "width", "channels")
 _TOP = {
     "dataset", "rows", "confirmed", "unit", "ignore", "names_are_right", "encoding", "delimiter",
-    "decimal", "estimate_share", "lifetime", "column",
+    "decimal", "estimate_share", "lifetime", "person", "column",
 }  # fmt: skip
 
 
@@ -108,6 +109,7 @@ def parse(text: str, where: str) -> Schema:
             estimate_share=raw.get("estimate_share", 0.1),
             lifetime=_lifetime(raw.get("lifetime", {})),
             columns=tuple(c for c in parsed if not isinstance(c, Aside)),
+            person=parse_person(raw.get("person")),
         )
     except SchemaError as error:
         raise SchemaError(f"{where}: {error}") from None
@@ -116,10 +118,11 @@ def parse(text: str, where: str) -> Schema:
 def written(schema: Schema) -> str:
     """A schema as a confirmed TOML file."""
     facts = schema.facts()
-    columns, lifetime = facts.pop("column"), facts.pop("lifetime")
-    assert isinstance(columns, list) and isinstance(lifetime, dict)
+    columns, tables = facts.pop("column"), ("lifetime", "person")
+    sections: dict[str, Any] = {name: facts.pop(name) for name in tables if name in facts}
+    assert isinstance(columns, list)
     parts = [_table(facts | {"confirmed": True})]
-    parts += ["[lifetime]\n" + _table(lifetime)]
+    parts += [f"[{name}]\n" + _table(section) for name, section in sections.items()]
     parts += ["[[column]]\n" + _table(c) for c in columns]
     return "\n".join(parts)
 

@@ -187,10 +187,11 @@ class GPATE(AbstractMethod):
         )
 
     def _check(self, schema: Schema) -> None:
-        if schema.rows is not None and self.teachers > schema.rows:
+        if schema.units is not None and self.teachers > schema.units:
             raise LimbeckError(
-                f"{self.teachers} teachers are more than the {schema.rows} rows that the schema "
-                "declares; choose fewer teachers."
+                f"{self.teachers} teachers are more than the {schema.units} "
+                f"{'persons' if schema.person else 'rows'} that the schema declares; choose fewer "
+                "teachers."
             )
         if schema.rows is None and not self.count_epsilon:
             raise LimbeckError(

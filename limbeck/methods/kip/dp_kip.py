@@ -154,16 +154,18 @@ class DPKIP(AbstractKernelMethod):
     # ---- the plan ---------------------------------------------------------------------------
 
     def rate(self, schema: Schema) -> float:
-        """Probability with which a step draws a row."""
-        if schema.rows is None:
+        """Probability with which a step draws a row, or a person."""
+        units, noun = schema.units, "persons" if schema.person else "rows"
+        if units is None:
+            place = "'s [person]" if schema.person else ""
             raise LimbeckError(
                 f"{self.name} draws batches by a public rate: declare an approximate number of "
-                "rows in the schema (rows = ...)."
+                f"{noun} in the schema{place} ({noun} = ...)."
             )
-        rate = self.batch / schema.rows if self.batch_rate == "auto" else self.batch_rate
+        rate = self.batch / units if self.batch_rate == "auto" else self.batch_rate
         if rate > 1:
             raise LimbeckError(
-                f"A batch of {self.batch} is more than the {schema.rows} rows that the schema "
+                f"A batch of {self.batch} is more than the {units} {noun} that the schema "
                 "declares; choose a smaller batch."
             )
         return rate
@@ -193,7 +195,7 @@ class DPKIP(AbstractKernelMethod):
             clip=self.clip,
             size=size * width,
             rate=rate,
-            rows=schema.rows or 1,
+            rows=schema.rows or schema.units or 1,
             count=steps,
             parameters=parameters,
         )
@@ -295,7 +297,7 @@ class DPKIP(AbstractKernelMethod):
     def _learn(self, private: Private, regression: SupportRegression, seed: int) -> np.ndarray:
         """The learned rows after all steps, as the kernel sees them."""
         schema, support = private.schema, regression.support
-        batch = self.rate(schema) * (schema.rows or 1)
+        batch = self.rate(schema) * (schema.units or 1)
         divisor = batch * (self.clip if self.scaling == "free" else 1.0)
         source, state_of, gradient_of = self._mechanism(schema, regression, seed)
         steps, rate = private.step_count(GRADIENT), self.learning_rate

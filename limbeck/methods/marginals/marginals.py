@@ -245,7 +245,7 @@ class Marginals(AbstractMeasureOnce):
 
 def _rows_per_class(schema: Schema) -> float:
     """Declared rows for each class; infinitely many where none are declared."""
-    return math.inf if schema.rows is None else schema.rows / len(schema.classes)
+    return math.inf if schema.units is None else schema.units / len(schema.classes)
 
 
 def _noisy_marginals(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
 from ...accounting import Charge
 from ...data import Rows
+from ...errors import DataError
 from ...schema import Category, Values, canonical
 from ..grid import GridSum
 from ..question import (
@@ -42,13 +43,15 @@ class FrequentValues(Question):
         A row changes one count by one; neighbours differ in the counts of at most two values,
         however many there are. A value that only one row holds passes with probability at most
         `threshold_delta`; all else is the Gaussian mechanism. Noise is drawn only for values that
-        occur, which the threshold covers.
+        occur, which the threshold covers. Of a person one row is counted, so one value.
 
     Args:
         column: Name of the column.
         most: Values at most; None: any number.
         threshold_delta: Probability that a lone value passes.
     """
+
+    persons: ClassVar[bool] = True
 
     column: str
     most: int | None
@@ -126,7 +129,14 @@ class _RawValues(Session):
         self._mechanism, self._held = mechanism, held
 
     def partial(self, step: int, state: State) -> Counter[str]:
-        total = self._mechanism.zero()
+        total, start, sharing = self._mechanism.zero(), 0, self._held.rows.sharing
         for raw in self._held.data._values(self._mechanism.column):
+            if sharing is not None:
+                assert isinstance(raw, Values)
+                end = start + len(raw.codes)
+                speaks = sharing.rank[start:end] == 0
+                if len(speaks) != len(raw.codes):
+                    raise DataError("The data changed while they were being read. Run again.")
+                raw, start = Values(np.where(speaks, raw.codes, -1), raw.distinct), end
             total = self._mechanism.accumulate(total, None, raw)
         return total

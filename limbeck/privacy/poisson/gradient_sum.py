@@ -28,7 +28,16 @@ at most
 
     clip + 2 E + E/N + 1.5 sqrt(d) steps  <=  S,     E = 1e-6 S,
 
-and that inequality is `limit`. Half of E is for the proof above. The other half is for what it
+and that inequality is `limit`.
+
+**One person more.** A person's rows, m at most, are each clipped and then counted for one part in as many
+as there are, so their norms add up to clip. Made one by one, they are rounded m times: m/2 sqrt(d)
+steps. Otherwise the new rows, and those that they push across the border at N, are together at
+most m beyond it, so m stands where one row more has 1: the totals differ by at most
+
+    clip + 2 E + m E/N + (1 + m/2) sqrt(d) steps  <=  S.
+
+Half of E is for the proof above. The other half is for what it
 takes for granted: that a row's norm, size and coefficients, computed in batches of one
 fixed shape, do not depend on its place there. The tests find them equal to the last bit.
 """
@@ -46,7 +55,8 @@ import numpy as np
 
 from ...errors import LimbeckError
 from ..discrete import discrete_gaussian
-from ..grid import clip_rows, grid_step
+from ..grid import clip_rows, grid_step, weighted
+from ..maps import padded
 from ..noise import Stream
 from .row_gradients import RowBlocks, RowGradients
 
@@ -73,12 +83,14 @@ class GradientSum:
         noise: Standard deviation of the noise to be added; 0 for none.
         size: Coordinates of a gradient.
         shape: Rows in a piece of a batch.
+        rows_at_most: Of a person, who enters with all of them: m.
     """
 
     sensitivity: float
     noise: float
     size: int
     shape: int
+    rows_at_most: int = 1
 
     @property
     def grid(self) -> float:
@@ -91,7 +103,9 @@ class GradientSum:
     def limit(self) -> float:
         """Norm in grid steps to which rows are clipped: what margin and rounding leave of S."""
         whole = math.floor(self.sensitivity / self.grid)
-        limit = whole * (1 - 3 * ERROR) - 1.5 * math.sqrt(self.size) - 1
+        pushed = max(1.0, self.rows_at_most / (PIECES * self.shape))
+        roundings = 1 + 0.5 * self.rows_at_most
+        limit = whole * (1 - (2 + pushed) * ERROR) - roundings * math.sqrt(self.size) - 1
         if limit <= 0:
             raise LimbeckError(
                 f"{self.size} parameters are too many for this much noise: the grid is coarser than "
@@ -129,27 +143,45 @@ class GradientSum:
         parameters: np.ndarray,
         batch: np.ndarray,
         load: Load,
+        weights: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The integer sum (size,) of the clipped gradients of a batch's rows, given by their places."""
+        """The integer sum (size,) of the clipped gradients of a batch's rows, given by their places;
+        of each as much as it counts for."""
         if hasattr(source, "prepare"):
-            return self._ghost(cast(RowGradients, source), parameters, batch, load)
+            return self._ghost(cast(RowGradients, source), parameters, batch, load, weights)
         blocks = source.blocks if hasattr(source, "blocks") else _one_block(source)
         total = np.zeros(self.size, np.int64)
         for piece in _pieces(batch, self.shape):
             slots, labels = load(piece)
+            counts = self._weights(weights, piece)
             for start, made in blocks(parameters, slots, labels):
                 held = np.array(made, np.float64).reshape(len(made), -1)
-                held[labels[start : start + len(held)] < 0] = 0.0
-                total += self._rounded(clip_rows(self._checked(held), self.limit, 1.0 / self.grid))
+                part = slice(start, start + len(held))
+                held[labels[part] < 0] = 0.0
+                clipped = clip_rows(self._checked(held), self.limit, 1.0 / self.grid)
+                total += self._rounded(
+                    weighted(clipped, counts if counts is None else counts[part])
+                )
         return total
 
+    def _weights(self, weights: np.ndarray | None, piece: np.ndarray) -> np.ndarray | None:
+        """What the rows of a piece count for, padded to its shape."""
+        return None if weights is None else padded(weights[piece], self.shape)
+
     def _ghost(
-        self, source: RowGradients, parameters: np.ndarray, batch: np.ndarray, load: Load
+        self,
+        source: RowGradients,
+        parameters: np.ndarray,
+        batch: np.ndarray,
+        load: Load,
+        weights: np.ndarray | None,
     ) -> np.ndarray:
         def clipped_sum(piece: np.ndarray) -> np.ndarray:
             slots, labels = load(piece)
             made = source.prepare(parameters, slots, np.maximum(labels, 0))
             factors = self.factors(made.norms, made.sizes, made.roundings, labels)
+            if weights is not None:
+                factors = factors * self._weights(weights, piece)
             found = self._checked(made.weighted_sum(factors)[None])[0]
             # Cannot happen: sizes are finite. What is not a number must not become an integer.
             return found if np.isfinite(found).all() else np.zeros(self.size)

@@ -39,11 +39,13 @@ class Gradients(Question):
         A row enters a step with probability `rate`, by a coin of its own, its gradient clipped so
         that, all rounding included, it moves the sum by at most `clip`. Rows without a declared
         label add nothing. Discrete Gaussian noise. Divide by a public batch size, never the true one.
+        Where persons are protected, a person enters, by one coin, with all kept rows, of which each
+        counts for its part of one.
 
     Args:
         clip: Most by which a row moves the sum.
         size: Entries of a gradient.
-        rate: Probability with which a row enters a step.
+        rate: Probability with which a row, or a person, enters a step.
         rows: Public number of rows, for the fixed shape of a batch; the true number may be any: a
             batch that overflows is processed in further pieces.
         count: Number of steps.
@@ -51,6 +53,7 @@ class Gradients(Question):
     """
 
     stepwise: ClassVar[bool] = True
+    persons: ClassVar[bool] = True
 
     clip: float
     size: int
@@ -87,6 +90,7 @@ class Gradients(Question):
             noise=charge.noise,
             size=self.size,
             shape=batches.shape,
+            rows_at_most=unit.rows_at_most,
         )
         return SummedBatches((charge,), grid, batches, self.parameters or self.size)
 
@@ -141,7 +145,9 @@ class _Batches(Session):
         # Parameters are public. Ones that diverged give no gradient, whatever the rows: a sum that is
         # not a number would tell whether the batch was empty.
         usable = np.isfinite(parameters).all()
-        return grid.total(self._source, parameters, batch if usable else batch[:0], self._load)
+        weights = self._held.rows.weights
+        part = batch if usable else batch[:0]
+        return grid.total(self._source, parameters, part, self._load, weights)
 
     def _load(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows, shape = self._held.rows.take(places), self._mechanism.batches.shape

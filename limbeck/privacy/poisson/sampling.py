@@ -2,7 +2,8 @@
 
 A coin belongs to a record, not to a place: it is a keyed function of the step, the record's content,
 and its number among equal records. So a record that is added anywhere throws a coin of its own
-and changes no other's.
+and changes no other's. Where persons are protected, the coin is the person's, by their id, and all
+their kept rows enter or none.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from ...data import Rows
+from ...data import Rows, told_apart
 from ...errors import fraction, positive
 from ..noise import Stream
 
@@ -24,7 +25,7 @@ otherwise, in the last bit; so there is none."""
 
 class Records:
     """Identifiers of all records, 128 bits each, secret: of a record's content, and of its number
-    among equal records.
+    among equal records; or of its person.
 
     Args:
         rows: All records.
@@ -33,19 +34,17 @@ class Records:
 
     def __init__(self, rows: Rows, stream: Stream) -> None:
         key = stream.words(8).tobytes()
-        digests = _digests(rows, key)
-        words = np.frombuffer(digests, np.uint64).reshape(-1, 2)
-        order = np.lexsort((words[:, 1], words[:, 0]))
-        fresh = np.ones(len(order), bool)
-        fresh[1:] = (words[order][1:] != words[order][:-1]).any(axis=1)
-        first = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
-        repeated = np.flatnonzero(~fresh)
-        named = bytearray(digests)
-        for at in repeated:
-            place, number = 16 * int(order[at]), int(at - first[at])
-            text = digests[place : place + 16] + number.to_bytes(8, "little")
-            named[place : place + 16] = hashlib.blake2b(text, key=key, digest_size=16).digest()
-        self._names = bytes(named)
+        sharing = rows.sharing
+        if sharing is None:
+            self._places, self._rank = np.arange(len(rows)), np.zeros(len(rows), np.int32)
+            self._names = told_apart(_digests(rows, key), key)
+        else:  # rows that are not kept are in no batch: they would push others aside
+            self._places = np.flatnonzero(sharing.rank >= 0)
+            self._rank = sharing.rank[self._places]
+            whose = sharing.persons[self._places]
+            self._names = b"".join(
+                hashlib.blake2b(person, key=key, digest_size=16).digest() for person in whose
+            )
         self._words = np.frombuffer(self._names, np.uint64).reshape(-1, 2)
 
     def __len__(self) -> int:
@@ -64,8 +63,8 @@ class Records:
         else:
             coins = np.frombuffer(cipher.update(self._names), np.uint64)[::2]
             chosen = np.flatnonzero(coins < np.uint64(threshold))
-        names = self._words[chosen]
-        return chosen[np.lexsort((names[:, 1], names[:, 0]))]
+        names, rank = self._words[chosen], self._rank[chosen]
+        return self._places[chosen[np.lexsort((rank, names[:, 1], names[:, 0]))]]
 
 
 def _digests(rows: Rows, key: bytes) -> bytes:

@@ -30,6 +30,7 @@ class BareRows(Question):
     """
 
     kept: ClassVar[bool] = False
+    persons: ClassVar[bool] = True
 
     name: str = "bare rows"
 

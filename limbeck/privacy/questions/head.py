@@ -48,6 +48,7 @@ class Head(Question):
 
     engines: ClassVar[tuple[str, ...]] = ("local", "spark")
     stepwise: ClassVar[bool] = True
+    persons: ClassVar[bool] = True
 
     bound: float = 1.0
     size: int
@@ -78,6 +79,7 @@ class Head(Question):
             noise=charge.noise,
             left=self.size,
             right=self.outputs,
+            rows_at_most=unit.rows_at_most,
         )
         products = SummedProducts((charge,), grid, ((self.size, self.outputs),), 1, True)
         return SummedGradients((charge,), products)
@@ -99,7 +101,7 @@ class SummedGradients(Mechanism):
     def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
         """Add rows whose rounded features, their norms and residuals are given, in place."""
         rounded, norms, residuals = made
-        right = self.products.grid.round_right(residuals, norms)
+        right = self.products.grid.round_right(residuals, norms, batch.weights)
         right[batch.labels < 0] = 0.0
         self.products.add(partial, [rounded], [right], np.zeros(len(right), np.int64))
         return partial

@@ -22,13 +22,15 @@ class Histogram(Question):
     Rows without a declared label count in none.
 
     Privacy:
-        A row counts in at most one bin, so it changes one count by one. Discrete Gaussian noise.
+        A row counts in at most one bin, so it changes one count by one; a person changes several, by
+        one in all. Discrete Gaussian noise.
 
     Args:
         bins: Number of bins, at most.
     """
 
     engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+    persons: ClassVar[bool] = True
 
     bins: int
 
@@ -43,23 +45,25 @@ class Histogram(Question):
     def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> CountedRows:
         return CountedRows(*self.fitting(charges, unit, row_map))
 
-    def fitting(self, charges: Charges, unit: Unit, row_map: Any) -> tuple[Any, int]:
-        """The charges, if they price counts; the bins, if they are not more than planned."""
+    def fitting(self, charges: Charges, unit: Unit, row_map: Any) -> tuple[Any, int, bool]:
+        """The charges, if they price counts; the bins, if they are not more than planned; and whether
+        persons are counted."""
         bins = self.bins if row_map is None else row_map.bins
         if bins > self.bins:
             raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
         (charge,) = charges
         if charge.sensitivity != unit.factor:
             raise RuntimeError(f"'{self.name}' counts rows: its sensitivity is {unit.factor}")
-        return (charge,), bins
+        return (charge,), bins, unit.person
 
 
 @dataclass(frozen=True)
 class CountedRows(Mechanism):
-    """Counts rows, in whole numbers."""
+    """Counts rows, in whole numbers; or persons, whose rows count for whole parts of them."""
 
     charges: tuple[Charge, ...]
     bins: int
+    person: bool
 
     def __post_init__(self) -> None:
         self.grid.limit  # noqa: B018  refuses a grid that cannot hold a count
@@ -67,6 +71,11 @@ class CountedRows(Mechanism):
     @property
     def grid(self) -> GridSum:
         return GridSum(bound=1.0, noise=self.charges[0].noise, groups=self.bins, size=1)
+
+    @property
+    def whole(self) -> int:
+        """What a count grows by: one for a row, grid steps for all rows of a person together."""
+        return self.grid.unit if self.person else 1
 
     def zero(self) -> np.ndarray:
         return np.zeros(self.bins, np.int64)
@@ -85,12 +94,19 @@ class CountedRows(Mechanism):
         return np.where(batch.labels < 0, -1, found)
 
     def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
-        counted = made[(made >= 0) & (made < self.bins)]
-        return partial + np.bincount(counted, minlength=self.bins)
+        counts = (made >= 0) & (made < self.bins)
+        if not self.person:
+            return partial + np.bincount(made[counts], minlength=self.bins)
+        assert batch.sharing is not None
+        parts = self.whole // np.maximum(batch.sharing.kept, 1).astype(np.int64)
+        total = partial.copy()
+        np.add.at(total, made[counts], np.where(batch.sharing.rank < 0, 0, parts)[counts])
+        return total
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
         if charge.noise == 0:
-            return (Measurement.under(charge, partial.astype(np.float64)),)
-        noisy = self.grid.finalise(partial[:, None] * self.grid.unit, stream(charge))[:, 0]
+            return (Measurement.under(charge, partial / self.whole),)
+        steps = partial[:, None] * (self.grid.unit // self.whole)
+        noisy = self.grid.finalise(steps, stream(charge))[:, 0]
         return (Measurement.under(charge, noisy),)

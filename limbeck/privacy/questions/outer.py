@@ -25,7 +25,7 @@ from ...data import Rows
 from ...errors import LimbeckError
 from ...schema import Schema
 from ..discrete import discrete_gaussian
-from ..grid import MARGIN, clip_rows, grid_step
+from ..grid import MARGIN, clip_rows, grid_step, weighted
 from ..maps import chunk_rows, evaluated_in_pieces
 from ..noise import Stream
 from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
@@ -54,6 +54,7 @@ class OuterSum(Question):
     """
 
     engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+    persons: ClassVar[bool] = True
 
     bound: float
     blocks: tuple[tuple[int, int], ...]
@@ -71,6 +72,7 @@ class OuterSum(Question):
             raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
         (charge,) = charges
         sizes = {"left": max(a for a, _ in blocks), "right": sum(b for _, b in blocks)}
+        sizes["rows_at_most"] = unit.rows_at_most
         grid = ProductGrid(bound=charge.sensitivity / unit.factor, noise=charge.noise, **sizes)
         return SummedProducts((charge,), grid, blocks, self.groups, self.labelled)
 
@@ -84,12 +86,14 @@ class ProductGrid:
         noise: Standard deviation of the noise to be added; 0 for none.
         left: Size of the tallest left factor.
         right: Size of all right factors together.
+        rows_at_most: Of a person, whose products, weighted, are bounded together.
     """
 
     bound: float
     noise: float
     left: int
     right: int
+    rows_at_most: int = 1
 
     @property
     def step(self) -> float:
@@ -98,10 +102,11 @@ class ProductGrid:
 
     @property
     def limit(self) -> float:
-        """Norm, in steps of a factor, to which the right one is clipped before rounding."""
+        """Norm, in steps of a factor, to which the right one is clipped before rounding. Those of a
+        person's rows, weighted, add up to no more, and are rounded one by one."""
         whole = 1.0 - 1.01 * math.sqrt(self.left * self.right) * self.step / self.bound
         tallest = 1.0 + 0.5 * math.sqrt(self.left) / UNIT  # the left factor's norm, rounded
-        limit = UNIT * whole / tallest - 0.5 * math.sqrt(self.right) - 1
+        limit = UNIT * whole / tallest - 0.5 * self.rows_at_most * math.sqrt(self.right) - 1
         if limit <= 0:
             raise LimbeckError(
                 f"{self.left} x {self.right} features are too many for this much noise: the grid is "
@@ -119,11 +124,14 @@ class ProductGrid:
         wide *= np.divide(UNIT, norms, out=np.zeros_like(norms), where=usable)[:, None]
         return np.rint(wide, out=wide).astype(np.float32), norms
 
-    def round_right(self, rows: np.ndarray, left_norms: np.ndarray) -> np.ndarray:
-        """Right factors times the left one's norm, clipped, in whole steps (float64)."""
+    def round_right(
+        self, rows: np.ndarray, left_norms: np.ndarray, weights: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Right factors times the left one's norm, clipped, times what a row counts for, in whole
+        steps (float64)."""
         with np.errstate(over="ignore", invalid="ignore"):
             wide = rows.astype(np.float64) * (left_norms * (UNIT / self.bound))[:, None]
-        return np.rint(clip_rows(wide, self.limit, 1.0))
+        return np.rint(weighted(clip_rows(wide, self.limit, 1.0), weights))
 
     def noisy(self, total: np.ndarray, stream: Stream) -> np.ndarray:
         """Whole products (groups, size) as grid steps, with noise, in real units."""
@@ -179,10 +187,12 @@ class SummedProducts(Mechanism):
 
     def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
         """The partial sum with a batch added, in place: it may be large."""
-        self.add(partial, *self.round(made), batch.labels)
+        self.add(partial, *self.round(made, batch.weights), batch.labels)
         return partial
 
-    def round(self, pairs: Sequence[Any]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def round(
+        self, pairs: Sequence[Any], weights: np.ndarray | None = None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Left factors of norm 1 and right ones clipped together, in whole steps."""
         found = tuple((left.shape[1], right.shape[1]) for left, right in pairs)
         if found != self.blocks:
@@ -194,7 +204,7 @@ class SummedProducts(Mechanism):
             with np.errstate(over="ignore", invalid="ignore"):
                 rights.append(right.astype(np.float64) * norms[:, None])
         ones = np.ones(len(rights[0]))
-        clipped = self.grid.round_right(np.concatenate(rights, axis=1), ones)
+        clipped = self.grid.round_right(np.concatenate(rights, axis=1), ones, weights)
         return lefts, np.split(clipped, np.cumsum([b for _, b in self.blocks])[:-1], axis=1)
 
     def add(self, total: np.ndarray, lefts: Any, rights: Any, groups: np.ndarray) -> None:

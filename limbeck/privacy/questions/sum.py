@@ -36,6 +36,7 @@ class Sum(Question):
     """
 
     engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+    persons: ClassVar[bool] = True
 
     bound: float
     size: int
@@ -65,7 +66,8 @@ class Sum(Question):
             raise RuntimeError(f"'{self.name}' measures more coordinates than were planned")
         (charge,) = charges
         bound = charge.sensitivity / unit.factor
-        grid = GridSum(bound=bound, noise=charge.noise, groups=groups, size=size)
+        shape = {"groups": groups, "size": size, "rows_at_most": unit.rows_at_most}
+        grid = GridSum(bound=bound, noise=charge.noise, **shape)
         return SummedFeatures((charge,), grid, self.by)
 
 
@@ -99,7 +101,8 @@ class SummedFeatures(Mechanism):
         return evaluated(row_map, size, slots), group
 
     def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
-        return self.merge(partial, self.grid.accumulate(*made))
+        features, groups = made
+        return self.merge(partial, self.grid.accumulate(features, groups, batch.weights))
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges

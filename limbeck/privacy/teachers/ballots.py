@@ -52,6 +52,7 @@ class Votes(Question):
     """
 
     stepwise: ClassVar[bool] = True
+    persons: ClassVar[bool] = True
 
     coordinates: int
     bins: int
@@ -102,6 +103,7 @@ class Directions(Question):
     """
 
     stepwise: ClassVar[bool] = True
+    persons: ClassVar[bool] = True
 
     size: int
     count: int

@@ -1,7 +1,7 @@
 """Teachers on disjoint shards: many small models side by side, whose states never leave.
 
 A record belongs to the shard that a keyed hash of its own content names, whatever other records
-there are. A teacher is written for itself alone, and is run for all of them by `vmap`: it cannot
+there are; where persons are protected, one of the person's id, so that a shard holds whole persons. A teacher is written for itself alone, and is run for all of them by `vmap`: it cannot
 see another's rows, weights, moments or statistics. What a record changes is one teacher's state.
 """
 
@@ -180,6 +180,8 @@ def _shard(rows: Rows, at: int, key: bytes, count: int) -> int:
     if rows.labels[at] < 0:
         return -1
     content = rows.cells[at].tobytes() + int(rows.labels[at]).to_bytes(8, "little")
+    if rows.sharing is not None:
+        content = rows.sharing.persons[at].tobytes()
     digest = hashlib.blake2b(content, key=key, digest_size=16).digest()
     return int.from_bytes(digest, "little") % count
 
