@@ -25,6 +25,7 @@ from .hermite_kernels import product_factors as product_factors
 from .hermite_kernels import sum_size as sum_size
 from .many import features_of as features_of
 from .many import pull_back as pull_back
+from .column_scores import ColumnScores as ColumnScores
 from .marginals import ColumnPairs as ColumnPairs
 from .marginals import SingleColumns as SingleColumns
 from .ntk import ConvolutionalNTK as ConvolutionalNTK
