@@ -7,6 +7,7 @@ from .cells import Cells as Cells
 from .cells import group_cells as group_cells
 from .cells import most_cells as most_cells
 from .cells import table_cells as table_cells
+from .column_scores import ColumnScores as ColumnScores
 from .convnets import RandomConvNets as RandomConvNets
 from .convnets import output_size as output_size
 from .entk import EmpiricalNTK as EmpiricalNTK
@@ -25,7 +26,6 @@ from .hermite_kernels import product_factors as product_factors
 from .hermite_kernels import sum_size as sum_size
 from .many import features_of as features_of
 from .many import pull_back as pull_back
-from .column_scores import ColumnScores as ColumnScores
 from .marginals import ColumnPairs as ColumnPairs
 from .marginals import SingleColumns as SingleColumns
 from .ntk import ConvolutionalNTK as ConvolutionalNTK
