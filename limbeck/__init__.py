@@ -58,10 +58,13 @@ if TYPE_CHECKING:
     from .run import distill as distill
     from .run import redistill as redistill
     from .run import tune as tune
+    from .schema import Aside as Aside
     from .schema import Category as Category
     from .schema import Date as Date
+    from .schema import Duration as Duration
     from .schema import Image as Image
     from .schema import Lifetime as Lifetime
+    from .schema import Moment as Moment
     from .schema import Numeric as Numeric
     from .schema import Schema as Schema
     from .scores import Scores as Scores
@@ -79,7 +82,7 @@ else:
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",
-            "schema": "Category Date Image Lifetime Numeric Schema",
+            "schema": "Aside Category Date Duration Image Lifetime Moment Numeric Schema",
             "scores": "Scores",
             "version": "__version__",
         },

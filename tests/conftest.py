@@ -15,8 +15,16 @@ os.environ.setdefault(
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # waiting threads spin: scikit-learn, xgboost
 # Tests compile the same small programs again and again: both processes keep them in one place.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent / ".compiled"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def small_chunks() -> None:
+    """Maps work on chunks of one shape, up to 4096 rows: in tests nearly all of them filled up."""
+    from limbeck.privacy import maps
+
+    maps.CHUNK_BYTES = 1  # the fewest rows of a chunk, 64
 
 
 @pytest.fixture(autouse=True)

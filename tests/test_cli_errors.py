@@ -170,6 +170,9 @@ class Desk:
     def release(self) -> Path:
         return Path(shutil.copytree(self.made, self.folder / "release"))
 
+    def sample(self, out: str = "more.csv", rows: tuple[str, ...] = ("--rows", "3")) -> list[str]:
+        return ["sample", str(self.made), *rows, "--out", out]
+
     def forge(self, change: Callable[[dict[str, Any]], object]) -> list[str]:
         """A release whose certificate was changed and whose sums were put right again."""
         folder = self.release()
@@ -1035,6 +1038,22 @@ COMMANDS: list[Case] = [
         ("none",),
     ),
     ("another set from nothing", lambda d: ["redistill", "none", "--out", "a"], ("none",)),
+    ("rows from nothing", lambda d: ["sample", "none", "--rows", "3", "--out", "a.csv"], ("none",)),
+    (
+        "rows that cannot be",
+        lambda d: [*d.sample(), "--where", "age>=40", "--where", "age<30"],
+        ("No row can meet age>=40 and age<30.",),
+    ),
+    (
+        "rows of no column",
+        lambda d: [*d.sample(), "--where", "ward=A"],
+        ("'ward'", "age, town, ill"),
+    ),
+    ("rows of no value", lambda d: [*d.sample(), "--where", "town=Rome"], ("'Rome'", "Ulm, Trier")),
+    ("shares of no class", lambda d: [*d.sample(), "--classes", "yes"], ("VALUE=SHARE", "'yes'")),
+    ("no number of rows", lambda d: d.sample(rows=()), ("how many rows",)),
+    ("rows as a picture", lambda d: d.sample("rows.png"), (".csv or .parquet", "rows.png")),
+    ("rows into a release", lambda d: d.sample(str(d.made / "a.csv")), ("is a release",)),
     ("a page about nothing", lambda d: ["report", "none"], ("none",)),
     ("an unknown method", lambda d: ["methods", "magic"], ("'magic'", "Known: marginals")),
     ("recipes of nothing", lambda d: ["methods", "magic", "--recipes"], ("'magic'", "recipe")),

@@ -28,8 +28,8 @@ ROOMS = ("privacy", "ledger", "data", "schema", "release", "accounting")
 RINGS = ("Ring 1", "Ring 2", "Ring 3", "Ring 4", "Not trusted")
 CORE_LINES = 1300
 """Lines of ring 1, at most; a later feature raises a number only with a reason."""
-TOGETHER_LINES = 3000
-"""Lines of rings 1 and 2, at most."""
+TOGETHER_LINES = 3300
+"""Lines of rings 1 and 2, at most: 300 of them for how cells are written and what scale they have."""
 PARTS_OF_EVERY_RUN = {"ledger/answers.py", "ledger/identity.py", "ledger/lock.py"}
 """Of ring 3: a run looks whether it is to be resumed."""
 

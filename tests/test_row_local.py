@@ -7,9 +7,11 @@ each test here reads rows together and one by one, in their raw form, and compar
 from __future__ import annotations
 
 import datetime
+import itertools
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,13 +37,23 @@ COLUMNS = {
     "numbers": lk.Numeric(name="n", min=0, max=1),
     "days": lk.Date(name="d", min=datetime.date(2000, 1, 1), max=datetime.date(2001, 1, 1)),
     "values": lk.Category(name="c", values=("a",)),
+    "seconds": lk.Moment(
+        name="t", min=datetime.datetime(2000, 1, 1), max=datetime.datetime(2001, 1, 1)
+    ),
+    "spans": lk.Duration(name="s", min="0:00", max="36:00"),
 }
+PATTERNED = (
+    replace(COLUMNS["days"], format="%d.%m.%Y"),
+    replace(COLUMNS["seconds"], format="%d.%m.%Y %H:%M"),
+    replace(COLUMNS["seconds"], name="z", zone="UTC"),
+)
 TEXTS = [
     "1", " 2 ", "+3", "-0", "1.", ".5", "0.1", "1e3", "1e999", "-1e-999", "9007199254740993", "NA",
     "0.30000000000000004", "123456789.123456789", "18446744073709551616", "", " ", "nan", "-inf",
     "x", "true", "False", "1_0", "0x10", "1,5", "\u0661", "\xa07", "NaN(1)", "20100203", "2010",
     "2010-02-03", "2010-02-03T23:00:00-05:00", "2010-02-03 04:05:06.123456789", "0001-01-01", "today",
-    "9999-99-99", "\x00", "a", "A", "\ufeff1", "\ufffd", "\U0001f600", "1\u2028", "{}", "null",
+    "03.02.2010", "03.02.2010 23:59", "12:30", "1:02:03.5", "-1 day, 23:59:59", "2 days 00:00:01.000000001",
+    "PT15M", "1.5 h", "-0:30", "1e3 s", "9999-99-99", "\x00", "a", "A", "\ufeff1", "\ufffd", "\U0001f600", "1\u2028", "{}", "null",
 ]  # fmt: skip
 DEEP = settings(max_examples=100, deadline=None)
 
@@ -215,6 +227,8 @@ def arrow(kind: pa.DataType, some: list[object]) -> pa.Array:
 @given(data=st.data())
 def test_arrow(reads: str, kind: pa.DataType, pool: list[object], data: st.DataObject) -> None:
     schema = schema_of(reads)
+    if reads == "seconds" and getattr(kind, "tz", None):
+        schema = replace(schema, columns=PATTERNED[2:])
     name = schema.columns[0].name
     if family(kind) not in READABLE[reads]:
         with pytest.raises(lk.DataError, match=f"column '{name}'.*cannot be read"):
@@ -253,15 +267,16 @@ def objects(some: list[object]) -> pd.DataFrame:
     column = np.empty(len(some), object)
     for place, cell in enumerate(some):
         column[place] = cell
-    return pd.DataFrame(dict.fromkeys("ndc", pd.Series(column, dtype=object)))
+    return pd.DataFrame(dict.fromkeys("ndctsz", pd.Series(column, dtype=object)))
 
 
 @DEEP
 @given(st.lists(st.sampled_from(OBJECTS), min_size=1, max_size=12))
 def test_pandas_objects(some: list[object]) -> None:
-    schema = schema_of("numbers", "days", "values")
-    alone = [row for cell in some for row in rows_of(objects([cell]), schema)]
-    assert rows_of(objects(some), schema) == alone
+    for columns in (tuple(COLUMNS.values()), PATTERNED):
+        schema = lk.Schema(dataset="d", columns=columns, ignore=tuple("ndctsz"))
+        alone = [row for cell in some for row in rows_of(objects([cell]), schema)]
+        assert rows_of(objects(some), schema) == alone
 
 
 @pytest.mark.parametrize("reads", list(READABLE))
@@ -273,8 +288,14 @@ def test_a_cell_that_changes_the_type_of_its_pandas_column(reads: str, data: st.
         "numbers": [[1, 2**53 + 1], [0.1, 1.0, 1e300], [True, False], [Decimal("0.1")]],
         "days": [[20100203], [pd.Timestamp("2010-02-03"), pd.Timestamp("1700-01-01")], TEXTS],
         "values": [[1, 2], [0.5, 1.0], [True, False], [pd.Timestamp("2010-02-03 01:02:03.5")]],
-    }
+        "seconds": [[pd.Timestamp("2010-02-03 01:02:03.123456789"), pd.Timestamp("1700-01-01")], TEXTS],
+        "spans": [[1, 2**53 + 1], [0.5, 1e300, np.inf, -1e-9], TEXTS,
+            [pd.Timedelta(-1), pd.Timedelta(123456789012345), pd.Timedelta("-3 days")]],
+    }  # fmt: skip
     schema = schema_of(reads)
+    if reads in ("days", "seconds") and data.draw(st.booleans()):
+        pattern = {"days": "%d.%m.%Y", "seconds": "%d.%m.%Y %H:%M"}[reads]
+        schema = replace(schema, columns=(replace(schema.columns[0], format=pattern),))
     name = schema.columns[0].name
     pool = data.draw(st.sampled_from(pools[reads]))
     some = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=5))
@@ -395,3 +416,17 @@ def test_pictures_of_every_mode(tmp_path: Path) -> None:
         (tmp_path / "all" / "1" / "1.png").write_bytes(damaged)
         with pytest.raises(lk.DataError, match=r"Cannot read the image .*1\.png: it is"):
             rows_of(tmp_path / "all", PICTURES)
+
+
+def test_a_cell_on_a_logarithmic_scale_is_encoded_alike_wherever_it_stands() -> None:
+    """Logarithms come from loops over many cells at once: the last bit must not turn on their number."""
+    values = np.random.default_rng(0).lognormal(5, 3, 200)
+    for column in (
+        lk.Numeric(name="n", min=0.5, max=1e5, scale="log"),
+        lk.Numeric(name="n", integer=True, min=0, max=10**5, scale="log"),
+        lk.Numeric(name="n", min=0, max=1e5, scale="log", step=0.01),
+    ):
+        alone = np.concatenate([column.encode(values[i : i + 1]) for i in range(len(values))])
+        for first, rows in itertools.product(range(9), (1, 3, 7, 8, 15, 100)):
+            together = column.encode(values[first : first + rows])
+            assert together.tobytes() == alone[first : first + rows].tobytes()

@@ -20,6 +20,7 @@ from .making import check, distill, plan, redistill, schema
 from .methods import methods
 from .papers import data, demo, reproduce
 from .releases import evaluate, report, verify
+from .sampling import sample
 from .show import errors, mute
 
 app = typer.Typer(
@@ -37,6 +38,7 @@ VERBS = (
     plan,
     distill,
     redistill,
+    sample,
     verify,
     evaluate,
     report,

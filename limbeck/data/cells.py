@@ -11,21 +11,37 @@ Nothing that a cell contains can raise: a text that is no number is an absent nu
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError
-from ..schema import EPOCH, Image, Numbers, Raw, Schema, Values, canonical, says_nothing
+from ..schema import (
+    EPOCH,
+    Category,
+    Column,
+    Date,
+    Duration,
+    Image,
+    Moment,
+    Numbers,
+    Raw,
+    Schema,
+    Values,
+    canonical,
+    duration_seconds,
+    says_nothing,
+)
+from .texts import SECONDS_PER_DAY, day, number, second, with_point
 
 READABLE = {
     "numbers": {"text", "number", "boolean", "nothing"},
     "days": {"text", "number", "moment", "nothing"},
+    "seconds": {"text", "moment", "nothing"},
+    "spans": {"text", "number", "span", "nothing"},
     "values": {"text", "number", "boolean", "moment", "span", "nothing"},
 }
 """Which families of types each raw form can be read from."""
@@ -33,24 +49,35 @@ READABLE = {
 PLAIN_NUMBER = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 """Texts that Arrow certainly takes for numbers."""
 
-UNITS_PER_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 FIRST_DAY, LAST_DAY = (
     (day - EPOCH).days for day in (datetime.date.min, datetime.date.max)
 )  # days that have a name in Python: others are absent, in whatever type they come
 
 
-def raw_columns(batch: pa.RecordBatch, schema: Schema) -> dict[str, Raw]:
-    """A batch in the raw forms that the schema's columns read."""
-    readers: dict[str, Callable[[pa.Array], np.ndarray | Values]] = {
-        "numbers": numbers,
-        "days": days,
-        "values": values,
-    }
+def raw_columns(batch: pa.RecordBatch, schema: Schema, decimal: str = ".") -> dict[str, Raw]:
+    """A batch in the raw forms that the schema's columns read.
+
+    Args:
+        batch: Rows of a table.
+        schema: Says what each column is.
+        decimal: What texts have before the fractions of numbers.
+    """
     return {
-        c.name: _told_apart(batch.column(c.name), readers[c.reads](batch.column(c.name)))
+        c.name: _told_apart(batch.column(c.name), _read(batch.column(c.name), c, decimal))
         for c in schema.columns
         if not isinstance(c, Image)
     }
+
+
+def _read(array: pa.Array, column: Column, decimal: str) -> np.ndarray | Values:
+    if isinstance(column, Date):
+        return days(array, column.format)
+    if isinstance(column, Moment):
+        return seconds(array, column.format, column.zone is not None)
+    if isinstance(column, Duration):
+        return spans(array)
+    return values(array) if isinstance(column, Category) else numbers(array, decimal)
 
 
 def _told_apart(array: pa.Array, found: np.ndarray | Values) -> Raw:
@@ -108,11 +135,24 @@ def check_types(columns: pa.Schema, schema: Schema, where: str) -> None:
                 "must be one value: make columns of its parts, or leave it out with "
                 f'ignore = ["{column.name}"].'
             )
+        if isinstance(column, Moment):
+            _check_zone(kind, column, where)
         if found not in READABLE[column.reads] or not _has_zone(kind):
             raise DataError(
                 f"{where}: column '{column.name}' is declared as {column.kind}, which cannot be read "
                 f"from its type {kind}. Declare another kind, or convert the column."
             )
+
+
+def _check_zone(kind: pa.DataType, column: Moment, where: str) -> None:
+    """Refuse moments of one type, with a time zone or without, where the other one is declared."""
+    aware = pa.types.is_timestamp(kind) and kind.tz is not None
+    if family(kind) == "moment" and aware != (column.zone is not None):
+        has, needs = ("a", 'say zone = "..."') if aware else ("no", "leave `zone` out")
+        raise DataError(
+            f"{where}: column '{column.name}' is of type {kind}, with {has} time zone. In the schema "
+            f"{needs}, or convert the column."
+        )
 
 
 def _has_zone(kind: pa.DataType) -> bool:
@@ -148,26 +188,14 @@ def _bytes(array: pa.Array) -> pa.Array:
 # ---- numbers ------------------------------------------------------------------------------------
 
 
-def number(text: str) -> float:
-    """The number that a text spells, or NaN.
-
-    >>> number(" 1e3 "), number("true"), number("1_000")
-    (1000.0, 1.0, nan)
-    """
-    text = text.strip()
-    try:
-        # Python would also take underscores and digits of other scripts.
-        return float(text) if text.isascii() and "_" not in text else np.nan
-    except ValueError:
-        return {"true": 1.0, "false": 0.0}.get(text.lower(), np.nan)
-
-
-def numbers(array: pa.Array) -> np.ndarray:
-    """Float64 with NaN for whatever is no number."""
+def numbers(array: pa.Array, decimal: str = ".") -> np.ndarray:
+    """Float64 with NaN for whatever is no number; texts have that mark before their fractions."""
     array = _stored(array)
     if isinstance(array, pa.DictionaryArray):
-        return np.append(numbers(array.dictionary), np.nan)[_codes(array.indices)]
+        return np.append(numbers(array.dictionary, decimal), np.nan)[_codes(array.indices)]
     kind = family(array.type)
+    if kind == "text" and decimal == ",":
+        return _parsed_texts(array, lambda text: number(with_point(text)))
     if kind == "text":
         return _parsed_numbers(_bytes(array))
     if kind == "nothing":
@@ -197,50 +225,72 @@ def _parsed_numbers(array: pa.Array) -> np.ndarray:
 # ---- days ---------------------------------------------------------------------------------------
 
 
-def day(text: str) -> float:
-    """Days since 1970 of the day that a text spells (of a moment with a zone: in UTC), or NaN.
-
-    >>> day("1970-01-03"), day("1970-01-01T23:00-02:00"), day("yesterday")
-    (2.0, 1.0, nan)
-    """
-    text = text.strip()
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        if not re.match(r"[+-]?\d", text):  # pandas knows words such as "today"
-            return np.nan
-        try:
-            stamp = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
-            moment = datetime.datetime(int(stamp.year), int(stamp.month), int(stamp.day))
-        except (ValueError, TypeError, OverflowError):  # no date, or before the year 1
-            return np.nan
-    if moment.tzinfo is not None:
-        with suppress(OverflowError):  # on the first or the last day there is
-            moment = moment.astimezone(datetime.UTC)
-    return float((moment.date() - EPOCH).days)
-
-
-def days(array: pa.Array) -> np.ndarray:
-    """Days since 1970 as float64, NaN for whatever is no date."""
+def days(array: pa.Array, pattern: str | None = None) -> np.ndarray:
+    """Days since 1970 as float64, NaN for whatever is no date; texts are read by the pattern, if any."""
     array = _stored(array)
     if isinstance(array, pa.DictionaryArray):
-        return np.append(days(array.dictionary), np.nan)[_codes(array.indices)]
+        return np.append(days(array.dictionary, pattern), np.nan)[_codes(array.indices)]
     if family(array.type) == "moment":
         return _days_of_moments(array)
+    return _parsed_texts(array, lambda text: day(text, pattern))
+
+
+def _parsed_texts(array: pa.Array, parse: Callable[[str], float]) -> np.ndarray:
+    """What a parser gives for each text; NaN for nulls."""
     coded = values(array)
-    return np.asarray([*map(day, coded.distinct), np.nan])[coded.codes]
+    return np.asarray([*map(parse, coded.distinct), np.nan])[coded.codes]
 
 
 def _days_of_moments(array: pa.Array) -> np.ndarray:
-    if pa.types.is_date32(array.type):
-        count, per_day = array.view(pa.int32()), 1
-    else:
+    per_day = 1
+    if not pa.types.is_date32(array.type):
         unit = "ms" if pa.types.is_date64(array.type) else array.type.unit
-        count, per_day = array.view(pa.int64()), UNITS_PER_DAY[unit]
-    found = count.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) // per_day
+        per_day = SECONDS_PER_DAY * UNITS_PER_SECOND[unit]
+    found = _counts(array) // per_day
     absent = array.is_null().to_numpy(zero_copy_only=False)
     absent |= (found < FIRST_DAY) | (found > LAST_DAY)
     return np.where(absent, np.nan, found.astype(np.float64))
+
+
+# ---- moments and spans --------------------------------------------------------------------------
+
+
+def seconds(array: pa.Array, pattern: str | None, aware: bool) -> np.ndarray:
+    """Seconds since 1970 as float64, NaN for whatever is no moment."""
+    array = _stored(array)
+    if isinstance(array, pa.DictionaryArray):
+        return np.append(seconds(array.dictionary, pattern, aware), np.nan)[_codes(array.indices)]
+    if family(array.type) != "moment":
+        return _parsed_texts(array, lambda text: second(text, pattern, aware))
+    found = _days_of_moments(array)
+    if pa.types.is_timestamp(array.type):  # else whole days
+        per_second = UNITS_PER_SECOND[array.type.unit]
+        within = _counts(array) % (SECONDS_PER_DAY * per_second)
+        # Texts know no less than a microsecond.
+        parts = within % per_second * 10**6 // per_second
+        return found * SECONDS_PER_DAY + within // per_second + parts / 1e6
+    return found * SECONDS_PER_DAY
+
+
+def spans(array: pa.Array) -> np.ndarray:
+    """Seconds of durations (of times of day: since midnight) as float64, NaN for whatever is none."""
+    array = _stored(array)
+    if isinstance(array, pa.DictionaryArray):
+        return np.append(spans(array.dictionary), np.nan)[_codes(array.indices)]
+    kind = family(array.type)
+    if kind == "number":
+        return numbers(array)
+    if kind != "span":
+        return _parsed_texts(array, duration_seconds)
+    units, per_second = _counts(array), UNITS_PER_SECOND[array.type.unit]
+    found = units // per_second + units % per_second / per_second
+    return np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, found)
+
+
+def _counts(array: pa.Array) -> np.ndarray:
+    """Units of a moment or a span, 0 for nulls."""
+    whole = pa.int32() if array.type.bit_width == 32 else pa.int64()
+    return array.view(whole).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 # ---- values -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..errors import DataError
 from ..schema import Schema, says_nothing
-from .cells import day, number
+from .texts import day, number
 
 NAMES_SHOWN = 20
 
@@ -65,7 +65,8 @@ def check_columns(names: Sequence[str], schema: Schema, where: str) -> None:
             raise DataError(
                 f"{where} has no column '{name}', which the schema declares. {_told(names, schema)}"
             )
-    extra = [n for n in names if n not in declared and n not in schema.ignore]
+    left_out = {*schema.ignore, *(a.name for a in schema.asides)}
+    extra = [n for n in names if n not in declared and n not in left_out]
     if extra:
         name = shown(extra[0])
         raise DataError(
@@ -77,6 +78,7 @@ def check_columns(names: Sequence[str], schema: Schema, where: str) -> None:
 def _told(names: Sequence[str], schema: Schema) -> str:
     """The names, if at least one of them is known to be a name and no value of someone's."""
     known = {c.name for c in schema.columns} | set(schema.ignore)
+    known |= {a.name for a in schema.asides}
     if known.isdisjoint(names):
         return (
             f"None of its {len(names)} column names is known to the schema: does it begin with a line "

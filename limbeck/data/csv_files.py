@@ -30,9 +30,9 @@ LINE_BYTES = 1 << 20
 class CsvSource:
     """A CSV file, gzipped or not; comma, semicolon, tab or bar between fields."""
 
-    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+    def __init__(self, path: Path, encoding: str = "utf-8", delimiter: str | None = None) -> None:
         self.path, self.encoding = path, encoding
-        self.names, self.delimiter = csv_header(path, encoding)
+        self.names, self.delimiter = csv_header(path, encoding, delimiter)
 
     def check(self, schema: Schema) -> None:
         check_columns(self.names, schema, str(self.path))
@@ -44,7 +44,7 @@ class CsvSource:
             with closing(ahead(self._table(lines, wanted) for lines in blocks)) as tables:
                 for table in tables:
                     for batch in table.to_batches():
-                        yield raw_columns(batch, schema)
+                        yield raw_columns(batch, schema, schema.decimal)
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"Cannot read {self.path}: {plain_reason(error)}.") from None
 
@@ -169,7 +169,9 @@ def _paired_quotes(content: bytes, delimiter: int) -> bytes:
     return text[1:-1].tobytes()
 
 
-def csv_header(path: Path, encoding: str = "utf-8") -> tuple[list[str], str]:
+def csv_header(
+    path: Path, encoding: str = "utf-8", delimiter: str | None = None
+) -> tuple[list[str], str]:
     """Column names and delimiter, from the first line alone."""
     try:
         with open_bytes(path) as file:
@@ -183,7 +185,7 @@ def csv_header(path: Path, encoding: str = "utf-8") -> tuple[list[str], str]:
     text = _header_text(line, path, encoding)
     if "\r" in text.removesuffix("\n").removesuffix("\r"):
         raise DataError(f"{path}: its lines end with CR alone. Save it with LF or CR LF line ends.")
-    delimiter = max(",;\t|", key=text.count)
+    delimiter = delimiter or max(",;\t|", key=text.count)
     try:
         names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
     except csv.Error as error:

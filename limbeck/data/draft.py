@@ -6,18 +6,16 @@ to confirm, which is why a draft stays `confirmed = false`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-
-import numpy as np
 
 from ..errors import DataError
 from ..schema import UNFILLED, Category, Image, Schema, Values, check_encoding, toml_value
 from . import csv_files, images, tables
 from .cells import family
 from .column_names import check_names
+from .guess import guess, guess_decimal
 
 _HEAD = """\
 # A draft. Fill in every "{unfilled}" from what you know about the data (documentation, the
@@ -33,14 +31,6 @@ ignore = {ignore}   # columns to leave out, such as ["id"]; they need not be fil
 epsilon = 10.0
 delta = 1e-4
 """
-
-_FIELDS = {
-    "integer": 'min = "{u}"   # or min = "estimate" with outer = [lowest, highest]\nmax = "{u}"\n',
-    "float": 'min = "{u}"   # or min = "estimate" with outer = [lowest, highest]\nmax = "{u}"\n',
-    "date": 'min = "{u}"   # such as 1990-01-31\nmax = "{u}"\n',
-    "category": 'values = "{u}"   # such as ["yes", "no"]; or values = "estimate"\n',
-    "boolean": "",
-}
 
 
 def draft_schema(source: object, *, names_are_right: bool = False, encoding: str = "utf-8") -> str:
@@ -64,16 +54,25 @@ def draft_schema(source: object, *, names_are_right: bool = False, encoding: str
     first = next(iter(islice(opened.chunks(probe), 1)), None)
     raws = {} if first is None else {n: raw for n, raw in first.items() if isinstance(raw, Values)}
     facts: dict[str, object] = {"names_are_right": True} if names_are_right else {}
+    delimiter = getattr(opened, "delimiter", ",")
+    decimal = guess_decimal(raws) if isinstance(opened, csv_files.CsvSource) else "."
+    if delimiter != ",":
+        facts["delimiter"] = delimiter
+    if decimal != ".":
+        facts["decimal"] = decimal
     if encoding != "utf-8":
         facts["encoding"] = encoding
     elif any("\ufffd" in text for raw in raws.values() for text in raw.distinct):
         facts["encoding"] = UNFILLED
-    return _head(nested, facts) + "".join(_draft(n, raws.get(n)) for n in names) + _LABEL_HINT
+    columns = "".join(_draft(n, raws.get(n), decimal) for n in names)
+    return _head(nested, facts) + columns + _LABEL_HINT
 
 
 def _head(ignore: list[str], facts: Mapping[str, object]) -> str:
     hints = {
         "names_are_right": "column names that look like values are names, and no one's values",
+        "delimiter": "what stands between the fields of a CSV file; the release has it, too",
+        "decimal": "what numbers of a CSV file have before their fractions",
         "encoding": 'how texts are written, such as "cp1252", "latin-1" or "utf-8"',
     }
     lines = "".join(f"{k} = {toml_value(v)}   # {hints[k]}\n" for k, v in facts.items())
@@ -84,21 +83,10 @@ def _where(source: object) -> str:
     return str(source) if isinstance(source, str | Path) else "the frame"
 
 
-def _draft(name: str, raw: Values | None) -> str:
-    kind = "category" if raw is None else _guess(raw)
-    hint = "integer, float, category, boolean, date or label"
-    if kind == "date" and raw is not None and any(map(_has_time, raw.distinct)):
-        hint = "CAREFUL: these are moments. A date keeps the day (in UTC) and drops the time of day"
-    return (
-        f'\n[[column]]\nname = {toml_value(name)}\nkind = "{kind}"   # {hint}\n'
-        f"{_FIELDS[kind].format(u=UNFILLED)}missing = false\n"
-    )
-
-
-def _has_time(text: str) -> bool:
-    """Whether a moment is not the beginning of a day."""
-    time = re.match(r"\s*\d{4}-\d\d-\d\d[T ](\d.*)", text)
-    return time is not None and bool(re.search("[1-9]", re.split(r"[Z+-]", time[1])[0]))
+def _draft(name: str, raw: Values | None, decimal: str) -> str:
+    guessed = guess(name, raw, decimal)
+    fields = "".join(f"{line}\n" for line in guessed.lines)
+    return f'\n[[column]]\nname = {toml_value(name)}\nkind = "{guessed.kind}"   # {guessed.hint}\n{fields}'
 
 
 _LABEL_HINT = """
@@ -114,34 +102,6 @@ def _column_names(source: object) -> tuple[list[str], list[str]]:
         nested = [f.name for f in source.schema if family(f.type) == "nested"]
         return [n for n in source.schema.names if n not in nested], nested
     raise DataError(f"Cannot draft a schema for {type(source).__name__}.")
-
-
-def _guess(raw: Values) -> str:
-    texts = [t.strip() for t in raw.distinct[:1000] if t.strip()]
-    if not texts:
-        return "category"
-    words = {t.lower() for t in texts}
-    if words <= {"true", "false"}:
-        return "boolean"
-    if all(re.fullmatch(r"[+-]?\d+", t) for t in texts):
-        return "integer"
-    if _most(texts, _is_number):
-        return "float" if any("." in t or "e" in t.lower() for t in texts) else "integer"
-    if _most(texts, lambda t: bool(re.match(r"\d{4}-\d\d-\d\d", t))):
-        return "date"
-    return "category"
-
-
-def _most(texts: list[str], test: object) -> bool:
-    assert callable(test)
-    return float(np.mean([test(t) for t in texts])) > 0.95
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
 
 
 def _draft_images(source: images.ArraySource | images.ImageFolderSource) -> str:

@@ -37,13 +37,13 @@ def read(source: object, schema: Schema | str | Path) -> Dataset:
         raise SchemaError(
             f"Expected a schema or the path of its TOML file, got {type(schema).__name__}."
         )
-    return Dataset(schema, open_source(source, schema.encoding))
+    return Dataset(schema, open_source(source, schema.encoding, schema.delimiter))
 
 
-def open_source(source: object, encoding: str = "utf-8") -> Source:
+def open_source(source: object, encoding: str = "utf-8", delimiter: str | None = None) -> Source:
     """The reader that fits a path or an object."""
     if isinstance(source, str | Path):
-        return _open_path(Path(source), encoding)
+        return _open_path(Path(source), encoding, delimiter)
     if isinstance(source, tuple):
         if len(source) != 2:
             raise DataError(f"Expected a pair (images, labels), got a tuple of {len(source)}.")
@@ -57,7 +57,7 @@ def open_source(source: object, encoding: str = "utf-8") -> Source:
     return FrameSource(source)
 
 
-def _open_path(path: Path, encoding: str) -> Source:
+def _open_path(path: Path, encoding: str, delimiter: str | None) -> Source:
     if not path.exists():
         raise DataError(f"No file or folder at {path}.")
     if path.is_dir():
@@ -70,7 +70,7 @@ def _open_path(path: Path, encoding: str) -> Source:
     if "idx3" in name or name.endswith("ubyte"):
         return read_idx(path)
     if name.endswith((".csv", ".tsv", ".txt")):
-        return CsvSource(path, encoding)
+        return CsvSource(path, encoding, delimiter)
     raise DataError(
         f"{path}: unknown kind of file. Known are .csv (also .csv.gz), .parquet, .npz, idx files, "
         "a folder of Parquet files, and a folder with one folder of images per class."

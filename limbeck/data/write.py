@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from PIL import Image as Picture
 from PIL import ImageDraw, ImageFont
 
-from ..schema import Date, Image, Schema
+from ..schema import Date, Duration, Image, Moment, Schema, clock_reading
 
 SHEET_COLUMNS = 10
 """Images per class on the contact sheet."""
@@ -28,14 +28,50 @@ NAME_LENGTH = 24
 
 def save_table(frame: pd.DataFrame, schema: Schema, folder: Path) -> list[str]:
     """Write data.parquet and data.csv."""
+    _write_parquet(frame, schema, folder / "data.parquet")
+    _write_csv(frame, schema, folder / "data.csv")
+    return ["data.parquet", "data.csv"]
+
+
+def save_rows(frame: pd.DataFrame, schema: Schema, path: Path) -> None:
+    """Write a table to one file, CSV or Parquet by the end of its name."""
+    if path.suffix == ".parquet":
+        _write_parquet(frame, schema, path)
+    else:
+        _write_csv(frame, schema, path)
+
+
+def _write_parquet(frame: pd.DataFrame, schema: Schema, path: Path) -> None:
     dates = [c.name for c in schema.columns if isinstance(c, Date)]
     table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     for name in dates:
         at = table.column_names.index(name)
         table = table.set_column(at, name, table.column(name).cast(pa.date32()))
-    pq.write_table(table, folder / "data.parquet")
-    frame.to_csv(folder / "data.csv", index=False)
-    return ["data.parquet", "data.csv"]
+    pq.write_table(table, path)
+
+
+def _write_csv(frame: pd.DataFrame, schema: Schema, path: Path) -> None:
+    _as_it_came(frame, schema).to_csv(
+        path,
+        index=False,
+        sep=schema.delimiter or (";" if schema.decimal == "," else ","),
+        decimal=schema.decimal,
+        encoding=schema.encoding,
+        errors="replace",
+    )
+
+
+def _as_it_came(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Dates and moments as texts of the owner's pattern, durations as a clock's reading."""
+    texts = {}
+    for column in schema.columns:
+        cells = frame[column.name]
+        if isinstance(column, Date | Moment) and column.format is not None:
+            texts[column.name] = cells.dt.strftime(column.format)
+        if isinstance(column, Duration):
+            seconds = cells.dt.total_seconds()
+            texts[column.name] = seconds.map(clock_reading, na_action="ignore").astype(object)
+    return frame.assign(**texts)
 
 
 def save_images(pixels: np.ndarray, labels: np.ndarray, schema: Schema, folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..schema import Category, Column, Date, Image, Numeric, Schema
+from ..schema import Category, Column, Image, Numeric, Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,21 +33,36 @@ class Cells:
             raise TypeError("an image has no cells")
         if isinstance(self.column, Category):
             return None
-        return self.column._days if isinstance(self.column, Date) else self.column
+        return self.column.number
 
     @property
     def _units(self) -> int | None:
-        """Whole numbers between the bounds, less one; None for fractions."""
+        """Values of a number between its bounds, less one; None for fractions of any size."""
+        return None if self._number is None else self._number.units
+
+    @property
+    def _edges(self) -> np.ndarray | None:
+        """Where cells of a logarithmic scale meet, in [0, 1]; None on other scales.
+
+        With steps, edges lie half-way between values, and every cell holds at least one: small values
+        have cells of their own. Without, the cells are even, and each bound is one.
+        """
         number = self._number
-        if number is None or not number.integer:
+        if number is None or number.scale != "log" or number.range[0] == number.range[1]:
             return None
-        low, high = number.range
-        return int(high - low)
+        even = np.linspace(0.0, 1.0, self.grid + 1)
+        step, low = number.lattice, number.range[0]
+        if step is None:
+            return np.concatenate([[np.finfo(np.float32).tiny], even[1:-1], [1.0]])
+        counted = np.floor((number.from_unit(even) - low) / step)[:-1]
+        middles = low + step * (np.unique(counted[counted < self._units]) + 0.5)
+        return number.to_unit(middles)
 
     @property
     def _whole(self) -> bool:
         """Whether the column holds whole numbers, each with a cell of its own."""
-        return self._units is not None and self._units + 1 <= self.grid + 2
+        linear = self._number is not None and self._number.scale == "linear"
+        return linear and self._units is not None and self._units + 1 <= self.grid + 2
 
     @property
     def ordered(self) -> bool:
@@ -59,6 +74,8 @@ class Cells:
         """Cells that hold values; "missing" is one more."""
         if isinstance(self.column, Category):
             return len(self.column.values)
+        if self._edges is not None:
+            return len(self._edges) + 1
         return self._units + 1 if self._whole and self._units is not None else self.grid + 2
 
     @property
@@ -74,7 +91,9 @@ class Cells:
         if self._number is None:
             return slots
         value = slots[:, 0]
-        if self._whole:
+        if self._edges is not None:
+            code = jnp.searchsorted(jnp.asarray(self._edges, jnp.float32), value, side="right")
+        elif self._whole:
             code = jnp.rint(value * (self.values - 1))
         else:
             code = 1 + jnp.minimum(jnp.floor(value * self.grid), self.grid - 1)
@@ -85,17 +104,28 @@ class Cells:
         gone = slots[:, 1:2]
         return jnp.concatenate([found * (1 - gone), gone], axis=1)
 
+    def codes(self, values: np.ndarray) -> np.ndarray:
+        """The number of the cell of each of a column's encoded values."""
+        slots = self.column.expand(values.astype(np.float32))
+        return np.asarray(self.indicators(jnp.asarray(slots))).argmax(axis=1)
+
     def draw(self, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A column's encoded values (float32), drawn evenly within the cells."""
+        single = self._number is None or (self._whole and self._edges is None)
+        return self.placed(codes, np.zeros(len(codes)) if single else rng.random(len(codes)))
+
+    def placed(self, codes: np.ndarray, chance: np.ndarray) -> np.ndarray:
+        """A column's encoded values (float32), at a fraction in [0, 1) of each cell: within a cell they
+        rise with it."""
         if self._number is None:
             return codes.astype(np.float32)
-        if self._whole:
+        if self._edges is not None:
+            value = self._between(codes, self._edges, chance)
+        elif self._whole:
             value = codes / max(1, self.values - 1)
         else:
-            chance = rng.random(len(codes))
-            if (
-                self._units
-            ):  # one of the whole numbers of the cell; the bounds have cells of their own
+            # One of the whole numbers of the cell; the bounds have cells of their own.
+            if self._units:
                 first, after = (np.ceil((codes - at) * self._units / self.grid) for at in (1, 0))
                 first, last = np.maximum(first, 1), np.minimum(after - 1, self._units - 1)
                 value = (first + np.floor(chance * (last - first + 1))) / self._units
@@ -103,6 +133,15 @@ class Cells:
                 value = (codes - 1 + chance) / self.grid
             value = np.where(codes == 0, 0.0, np.where(codes == self.grid + 1, 1.0, value))
         return np.where(codes == self.values, np.nan, value).astype(np.float32)
+
+    def _between(self, codes: np.ndarray, edges: np.ndarray, chance: np.ndarray) -> np.ndarray:
+        """Places in [0, 1] at a fraction of cells of a logarithmic scale, at values that there are."""
+        number = self._number
+        assert number is not None
+        ends = np.concatenate([[0.0], edges, [1.0]])
+        at = np.minimum(codes, len(edges))
+        drawn = ends[at] + chance * (ends[at + 1] - ends[at])
+        return number.to_unit(number.on_lattice(number.from_unit(drawn)))
 
 
 def table_cells(schema: Schema, grid: int) -> tuple[Cells, ...]:
@@ -122,6 +161,8 @@ def most_cells(column: Column, grid: int) -> int:
             min=column.outer[0],
             max=column.outer[1],
             missing=column.missing,
+            scale=column.scale,
+            step=column.step,
         )
         return max(count, Cells(column=wide, grid=grid).count)
     return count

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..draws import normal
 from ..errors import LimbeckError, positive
 from ..schema import Category, Schema
 
@@ -48,7 +48,7 @@ class Fourier(eqx.Module):
             )
         widths = jnp.resize(jnp.asarray(length_scales, jnp.float32), (half,))
         weights = jnp.ones(slots) if slot_weights is None else jnp.asarray(slot_weights)
-        self.frequencies = weights[:, None] * jax.random.normal(key, (slots, half)) / widths
+        self.frequencies = weights[:, None] * normal(key, (slots, half)) / widths
         self.norm_bound = 1.0
 
     @property

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from ..draws import normal, uniform
 from ..schema import Category, Image, Schema
 from .hermite import Hermite
 
@@ -197,7 +198,7 @@ def draw_products(
 ) -> HermiteProducts:
     """Products over columns chosen at random, with fresh vectors for large categories."""
     column_key, vector_key = jax.random.split(key)
-    order = jnp.argsort(jax.random.uniform(column_key, (count, places.columns)), axis=1)
+    order = jnp.argsort(uniform(column_key, (count, places.columns)), axis=1)
     return HermiteProducts(
         basis=basis,
         places=places,
@@ -218,7 +219,7 @@ def draw_product(
 
 def _vectors(places: Places, count: int, width: int, key: PRNGKeyArray) -> Array:
     """A unit vector for each slot that is not a number: axes where they suffice, else random."""
-    vectors = np.array(jax.random.normal(key, (count, len(places.codes), width)))
+    vectors = np.array(normal(key, (count, len(places.codes), width)))
     vectors /= 1.0001 * np.linalg.norm(vectors, axis=2, keepdims=True)
     owners = np.asarray(places.owners, int)
     for column in np.unique(owners):

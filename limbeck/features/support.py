@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..draws import normal
+
 
 @dataclass(frozen=True, eq=False)
 class Support:
@@ -84,7 +86,7 @@ def gaussian_support(
     (18, 6)
     """
     value_key, mask_key = jax.random.split(key)
-    start = np.asarray(spread * jax.random.normal(value_key, (len(targets), slots)))
+    start = np.asarray(spread * normal(value_key, (len(targets), slots)))
     fixed = round(corrupted * slots)
     if not fixed:
         return Support(start, targets)

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..draws import uniform
 from ..errors import LimbeckError, positive
 
 BlockFactors = tuple[tuple[Array, Array], ...]
@@ -40,8 +41,8 @@ class Layer(eqx.Module):
     def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray) -> None:
         weight_key, bias_key = jax.random.split(key)
         limit = inputs**-0.5
-        self.weight = jax.random.uniform(weight_key, (outputs, inputs), jnp.float32, -limit, limit)
-        self.bias = jax.random.uniform(bias_key, (outputs,), jnp.float32, -limit, limit)
+        self.weight = uniform(weight_key, (outputs, inputs), -limit, limit, jnp.float32)
+        self.bias = uniform(bias_key, (outputs,), -limit, limit, jnp.float32)
 
     def __call__(self, x: Array) -> Array:
         return x @ self.weight.T + self.bias

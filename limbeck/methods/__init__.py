@@ -46,6 +46,9 @@ from .source import SOURCES as SOURCES
 from .source import Distilled as Distilled
 from .source import Generated as Generated
 from .source import RowSource as RowSource
+from .wanted import ANYTHING as ANYTHING
+from .wanted import Given as Given
+from .wanted import Wanted as Wanted
 
 
 def default_method(schema: Schema) -> str:

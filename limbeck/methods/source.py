@@ -20,6 +20,7 @@ from ..nets import Generator, build_generator, filled_network, generate, network
 from ..schema import Category, Schema
 from .apportion import apportion
 from .marginals.soft_rows import SoftRows
+from .wanted import ANYTHING, Given, Wanted, chosen_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,16 +35,60 @@ class Generated:
 
     kind = "generator"
 
-    def draw(self, schema: Schema, rows: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Encoded rows and label codes (rows,), classes in their noisy proportions."""
+    def draw(
+        self, schema: Schema, rows: int, *, seed: int, wanted: Wanted = ANYTHING
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Encoded rows and label codes (rows,), classes in their noisy proportions.
+
+        A wanted class is generated as such; conditions on other columns are met by choosing among
+        many generated rows.
+        """
         rng = np.random.default_rng(seed)
-        labels = rng.permutation(apportion(self.class_weights, rows))
-        codes = rng.standard_normal((rows, self.generator.code), dtype=np.float32)
+        weights = wanted.class_weights(self.class_weights)
+        if wanted.given is not None:
+            labels = _given_classes(wanted.given, weights, rng)
+            return self._generated(schema, labels, rng, seed)
+        if not wanted.on_inputs:
+            return self._generated(schema, rng.permutation(apportion(weights, rows)), rng, seed)
+        if not wanted.rebalanced:
+            return self._chosen(schema, rows, weights, wanted, rng)
+        counts = np.bincount(apportion(weights, rows), minlength=len(weights))
+        one_class = np.eye(len(weights))
+        parts = [
+            self._chosen(schema, count, one_class[label], wanted, rng)
+            for label, count in enumerate(counts)
+            if count
+        ]
+        order = rng.permutation(rows)
+        slots, labels = (np.concatenate(part)[order] for part in zip(*parts, strict=True))
+        return slots, labels
+
+    def _generated(
+        self, schema: Schema, labels: np.ndarray, rng: np.random.Generator, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """One row for each label code."""
+        codes = rng.standard_normal((len(labels), self.generator.code), dtype=np.float32)
         slots = generate(self.generator, codes, labels)
         if schema.image:
             return slots, labels
         # A generator gives chances of categories and of gaps: one of each is drawn.
         return schema.collapse(slots, np.random.default_rng([seed, 1])), labels
+
+    def _chosen(
+        self,
+        schema: Schema,
+        rows: int,
+        weights: np.ndarray,
+        wanted: Wanted,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that meet the conditions, classes in the proportions that they then have."""
+
+        def draw(many: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+            labels = rng.choice(len(weights), many, p=weights)
+            return self._generated(schema, labels, rng, int(rng.integers(1 << 31)))
+
+        return chosen_rows(draw, lambda drawn: wanted.meets(schema, drawn), rows, rng, wanted.words)
 
     def facts(self) -> dict[str, Any]:
         return dict(self.settings)
@@ -77,8 +122,15 @@ class Distilled:
 
     kind = "distilled"
 
-    def draw(self, schema: Schema, rows: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def draw(
+        self, schema: Schema, rows: int, *, seed: int, wanted: Wanted = ANYTHING
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The encoded rows and label codes (rows,) themselves: there are no others."""
+        if not wanted.anything:
+            raise LimbeckError(
+                f"This release is a fixed set of {len(self.labels)} rows: choose among them yourself. "
+                "Rows that meet a condition are drawn from releases of marginals and of generators."
+            )
         if rows != len(self.labels):
             raise LimbeckError(
                 f"This release is a fixed set of {len(self.labels)} rows; {rows} cannot be drawn from "
@@ -111,6 +163,17 @@ SOURCES: dict[str, type[Generated] | type[Distilled] | type[SoftRows]] = {
     "distilled": Distilled,
     "softrows": SoftRows,
 }
+
+
+def _given_classes(given: Given, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The classes that are given, others drawn by their weights (rows,)."""
+    if given.known.any():
+        raise LimbeckError(
+            "A generator fills in rows of a given class only. Give the label alone, or make a release "
+            "by marginals, whose rows can be filled in from any column."
+        )
+    drawn = rng.permutation(apportion(weights, len(given.labels)))
+    return np.where(given.labels < 0, drawn, given.labels)
 
 
 def _decided_cells(schema: Schema, slots: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..draws import uniform
+
 VARIANCE_FLOOR = 1e-5
 """Variance that instance norm adds to that of its inputs."""
 
@@ -25,7 +27,7 @@ def margins(shape: tuple[int, ...], halvings: int) -> tuple[tuple[int, int], tup
 def uniform_weights(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:
     """Weights of a fresh layer, uniform in +-1/sqrt(inputs)."""
     limit = inputs**-0.5
-    return jax.random.uniform(key, shape, minval=-limit, maxval=limit)
+    return uniform(key, shape, -limit, limit)
 
 
 def convolution(x: Array, weight: Array) -> Array:

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from ..chunks import in_chunks
+from ..draws import normal
 from ..schema import Category, Image, Schema
 from .layers import Conv, Dense, Norm
 from .residual import ResidualGenerator
@@ -141,7 +142,7 @@ def settle(generator: Generator, labels: Int[Array, " rows"], *, key: PRNGKeyArr
     """Fix the normalisation statistics at those of a large batch."""
     if isinstance(generator, ResidualGenerator):
         labels = labels[: generator.most_rows]
-    codes = jax.random.normal(key, (len(labels), generator.code))
+    codes = normal(key, (len(labels), generator.code))
     seen = _statistics(generator, codes, labels)
     fixed = [
         eqx.tree_at(lambda n: n.statistics, n, s)

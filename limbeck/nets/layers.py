@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..draws import normal
 from .upsample import upsampled_convolution
 
 
@@ -39,7 +40,7 @@ class Dense(eqx.Module):
     bias: Float[Array, " outputs"]
 
     def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray) -> None:
-        self.weight = jax.random.normal(key, (inputs, outputs)) * jnp.sqrt(2.0 / inputs)
+        self.weight = normal(key, (inputs, outputs)) * jnp.sqrt(2.0 / inputs)
         self.bias = jnp.zeros(outputs)
 
     def __call__(self, x: Array) -> Array:
@@ -54,7 +55,7 @@ class Conv(eqx.Module):
 
     def __init__(self, side: int, inputs: int, outputs: int, *, key: PRNGKeyArray) -> None:
         deviation = jnp.sqrt(2.0 / (side * side * inputs))
-        self.weight = jax.random.normal(key, (side, side, inputs, outputs)) * deviation
+        self.weight = normal(key, (side, side, inputs, outputs)) * deviation
         self.bias = jnp.zeros(outputs)
 
     def __call__(self, x: Array) -> Array:

@@ -6,11 +6,17 @@ batch, these normalise over groups of channels of the image itself.
 
 from __future__ import annotations
 
+import math
+from typing import Any, TypeVar
+
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..draws import uniform
 from ..errors import LimbeckError
+
+Kind = TypeVar("Kind", eqx.nn.Conv2d, eqx.nn.Linear)
 
 
 class LeNet(eqx.Module):
@@ -27,13 +33,13 @@ class LeNet(eqx.Module):
             raise LimbeckError(f"LeNet needs images of 12 x 12 or more, got {height} x {width}.")
         self.shape = shape
         self.convolutions = [
-            eqx.nn.Conv2d(channels, 6, 5, padding=2, key=keys[0]),
-            eqx.nn.Conv2d(6, 16, 5, key=keys[1]),
+            _started(eqx.nn.Conv2d, channels, 6, 5, padding=2, key=keys[0]),
+            _started(eqx.nn.Conv2d, 6, 16, 5, key=keys[1]),
         ]
         inside = 16 * ((height // 2 - 4) // 2) * ((width // 2 - 4) // 2)
         sizes = [inside, 120, 84, classes]
         pairs = zip(sizes[:-1], sizes[1:], keys[2:], strict=True)
-        self.dense = [eqx.nn.Linear(a, b, key=k) for a, b, k in pairs]
+        self.dense = [_started(eqx.nn.Linear, a, b, key=k) for a, b, k in pairs]
 
     def __call__(self, image: Float[Array, "channels height width"]) -> Float[Array, " classes"]:
         x = image
@@ -55,12 +61,16 @@ class Block(eqx.Module):
     def __init__(self, inputs: int, outputs: int, stride: int, *, key: PRNGKeyArray) -> None:
         keys = jax.random.split(key, 3)
         self.convolutions = [
-            eqx.nn.Conv2d(inputs, outputs, 3, stride, padding=1, use_bias=False, key=keys[0]),
-            eqx.nn.Conv2d(outputs, outputs, 3, padding=1, use_bias=False, key=keys[1]),
+            _started(
+                eqx.nn.Conv2d, inputs, outputs, 3, stride, padding=1, use_bias=False, key=keys[0]
+            ),
+            _started(eqx.nn.Conv2d, outputs, outputs, 3, padding=1, use_bias=False, key=keys[1]),
         ]
         self.norms = [eqx.nn.GroupNorm(_groups(outputs), outputs) for _ in range(2)]
         changed = stride > 1 or inputs != outputs
-        self.past = eqx.nn.Conv2d(inputs, outputs, 1, stride, key=keys[2]) if changed else None
+        self.past = (
+            _started(eqx.nn.Conv2d, inputs, outputs, 1, stride, key=keys[2]) if changed else None
+        )
 
     def __call__(self, x: Array) -> Array:
         y = jax.nn.relu(self.norms[0](self.convolutions[0](x)))
@@ -83,7 +93,9 @@ class ResNet18(eqx.Module):
     ) -> None:
         keys = iter(jax.random.split(key, 10))
         self.shape, self.width = shape, width
-        self.stem = eqx.nn.Conv2d(shape[2], width, 3, padding=1, use_bias=False, key=next(keys))
+        self.stem = _started(
+            eqx.nn.Conv2d, shape[2], width, 3, padding=1, use_bias=False, key=next(keys)
+        )
         self.norm = eqx.nn.GroupNorm(_groups(width), width)
         self.stages, inputs = [], width
         for stage in range(4):
@@ -91,7 +103,7 @@ class ResNet18(eqx.Module):
             first = Block(inputs, outputs, 1 if stage == 0 else 2, key=next(keys))
             self.stages.append([first, Block(outputs, outputs, 1, key=next(keys))])
             inputs = outputs
-        self.head = eqx.nn.Linear(inputs, classes, key=next(keys))
+        self.head = _started(eqx.nn.Linear, inputs, classes, key=next(keys))
 
     def activations(self, image: Float[Array, "channels height width"]) -> list[Array]:
         """What the four stages make of an image, (channels, height, width) each."""
@@ -105,6 +117,19 @@ class ResNet18(eqx.Module):
 
     def __call__(self, image: Float[Array, "channels height width"]) -> Float[Array, " classes"]:
         return self.head(self.activations(image)[-1].mean(axis=(1, 2)))
+
+
+def _started(kind: type[Kind], *sizes: Any, key: PRNGKeyArray, **settings: Any) -> Kind:
+    """A layer with the weights that Equinox starts it with, drawn without compiling for its shape."""
+    layer = eqx.filter_eval_shape(kind, *sizes, key=key, **settings)
+    limit = 1 / math.sqrt(math.prod(layer.weight.shape[1:]))
+    weight_key, bias_key = jax.random.split(key)
+    weight = uniform(weight_key, layer.weight.shape, -limit, limit, layer.weight.dtype)
+    layer = eqx.tree_at(lambda made: made.weight, layer, weight)
+    if layer.bias is None:
+        return layer
+    bias = uniform(bias_key, layer.bias.shape, -limit, limit, layer.bias.dtype)
+    return eqx.tree_at(lambda made: made.bias, layer, bias)
 
 
 def _halved(x: Float[Array, "channels height width"]) -> Array:

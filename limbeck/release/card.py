@@ -163,6 +163,7 @@ def _field(column: Column, file: str) -> dict[str, Any]:
         "float": "sc:Float",
         "boolean": "sc:Boolean",
         "date": "sc:Date",
+        "datetime": "sc:DateTime",
     }
     kind = kinds.get(column.kind, "sc:Text")
     if (

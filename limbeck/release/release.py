@@ -13,12 +13,13 @@ import pandas as pd
 
 from ..data import bare_rows
 from ..data import read as read_data
-from ..errors import ReleaseError, positive
-from ..methods import SOURCES, RowSource
-from ..schema import Schema
+from ..errors import LimbeckError, ReleaseError, positive
+from ..methods import ANYTHING, SOURCES, RowSource, Wanted
+from ..schema import Schema, Where
 from .arithmetic import read_certificate
 from .folder import fill
 from .images import Images
+from .sampling import read_wanted
 from .seal import check_sums
 from .write import write
 
@@ -43,10 +44,40 @@ class Release:
             f"epsilon={guarantee['epsilon']}, delta={guarantee['delta']})"
         )
 
-    def sample(self, rows: int, *, seed: int = 0) -> pd.DataFrame | Images:
-        """As many rows as you like: post-processing, at no further cost of privacy."""
+    def sample(
+        self,
+        rows: int | None = None,
+        *,
+        where: Where | None = None,
+        like: object = None,
+        classes: str | Mapping[Any, float] | None = None,
+        seed: int = 0,
+    ) -> pd.DataFrame | Images:
+        """As many rows as you like: post-processing, at no further cost of privacy.
+
+        Releases of marginals draw exactly from the distribution under the conditions. Generators make
+        wanted classes as such, and choose among many rows for conditions on other columns.
+
+        Args:
+            rows: How many; may be left out with `like`.
+            where: Which ones: {"ward": "Oncology", "age": (40, None)} or ["ward=Oncology", "age>=40"];
+                a list of values means any of them, a pair the ends of a range.
+            like: A frame with some of the columns: its rows are completed. What it holds comes back
+                as it is, so it must be fit for whoever gets the result. Asked for more rows than it
+                has, it is gone through again. A cell that is empty or not declared is filled in.
+            classes: "even", or shares of the label's values, such as {"ill": 0.5, "well": 0.5}.
+            seed: Draws.
+
+        Raises:
+            LimbeckError: No row of the release can be so.
+        """
+        wanted = read_wanted(self.schema, rows, where=where, like=like, classes=classes)
+        if wanted.given is not None:
+            rows = len(wanted.given.labels)
+        if rows is None:
+            raise LimbeckError("Say how many rows to draw, or give a frame to complete: like=...")
         positive(rows=rows)
-        return draw(self.schema, self.source, rows, seed=seed)
+        return draw(self.schema, self.source, rows, seed=seed, wanted=wanted)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write the release as a folder: all of it or nothing.
@@ -87,9 +118,11 @@ class Release:
         return len(self.data.images if isinstance(self.data, Images) else self.data)
 
 
-def draw(schema: Schema, source: RowSource, rows: int, *, seed: int) -> pd.DataFrame | Images:
+def draw(
+    schema: Schema, source: RowSource, rows: int, *, seed: int, wanted: Wanted = ANYTHING
+) -> pd.DataFrame | Images:
     """Rows from a source, decoded to the owner's values."""
-    encoded, labels = source.draw(schema, rows, seed=seed)
+    encoded, labels = source.draw(schema, rows, seed=seed, wanted=wanted)
     if schema.image:
         return Images(schema.image.decode(encoded), np.asarray(schema.classes)[labels])
     return schema.decode(encoded, labels)

@@ -16,7 +16,7 @@ import pandas as pd
 from ..data import Dataset, bare_rows, png_strip
 from ..evaluation import released_data
 from ..release import Images, Release
-from ..schema import Category, Column, Numeric
+from ..schema import Category, Column, Numeric, clock_reading
 from .charts import histogram, value_bar
 
 PICTURES = 10
@@ -97,9 +97,9 @@ def shares(column: Column, cells: np.ndarray) -> np.ndarray:
         unit = np.clip(np.nan_to_num(np.asarray(cells, np.float64)), 0.0, 1.0)
         whole = whole_numbers(column)
         if whole:
-            low, high = column.range  # type: ignore[union-attr]
             count = len(whole)
-            codes = np.clip(np.rint(low + unit * (high - low)) - whole[0], 0, count - 1)
+            values = column.number.from_unit(unit)  # type: ignore[union-attr]
+            codes = np.clip(np.rint(values) - whole[0], 0, count - 1)
         else:
             count = BINS
             codes = np.minimum(np.floor(unit * count), count - 1)
@@ -109,7 +109,7 @@ def shares(column: Column, cells: np.ndarray) -> np.ndarray:
 
 def whole_numbers(column: Column) -> list[int]:
     """The values of a column of few whole numbers; none of any other."""
-    if not (isinstance(column, Numeric) and column.integer):
+    if not (isinstance(column, Numeric) and column.integer and column.lattice == 1):
         return []
     low, high = math.ceil(column.range[0]), math.floor(column.range[1])
     return list(range(low, high + 1)) if 0 <= high - low < WHOLE_NUMBERS else []
@@ -118,9 +118,11 @@ def whole_numbers(column: Column) -> list[int]:
 def _numbers(column: Column, released: np.ndarray, real: np.ndarray | None) -> dict[str, Any]:
     whole, facts = [plain(value) for value in whole_numbers(column)], column.facts()
     room = len(whole) * (1 + max(map(len, whole), default=0))
+    logarithmic = column.number.scale == "log"  # type: ignore[union-attr]
+    middle = [plain(column.decode(np.asarray([0.5]))[0])] if logarithmic else []
     return {
         "chart": histogram(released[:-1], None if real is None else real[:-1], names=whole),
-        "ends": [plain(facts["min"]), plain(facts["max"])],
+        "ends": [plain(facts["min"]), *middle, plain(facts["max"])],
         "ticks": whole if room <= TICK_LETTERS else [],
     }
 
@@ -153,7 +155,10 @@ def plain(value: Any) -> str:
     if value is None or value is pd.NA or value is pd.NaT or value != value:
         return "–"
     if isinstance(value, pd.Timestamp):
-        return value.date().isoformat()
+        midnight = value.tz is None and value == value.normalize()
+        return value.date().isoformat() if midnight else value.isoformat(" ")
+    if isinstance(value, pd.Timedelta):
+        return clock_reading(value.total_seconds())
     if isinstance(value, float | np.floating):
         return f"{value:,.6g}"
     if isinstance(value, int | np.integer) and abs(int(value)) >= 10_000:

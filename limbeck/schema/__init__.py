@@ -1,18 +1,31 @@
 """The public description of the data: columns, bounds, values, the unit of privacy."""
 
+from .aside import Aside as Aside
 from .category import Category as Category
 from .columns import Column as Column
+from .conditions import Among as Among
+from .conditions import Between as Between
+from .conditions import Condition as Condition
+from .conditions import Where as Where
+from .conditions import read_conditions as read_conditions
 from .date import Date as Date
+from .duration import Duration as Duration
+from .duration import clock_reading as clock_reading
+from .duration import duration_seconds as duration_seconds
 from .fit import Fit as Fit
 from .fit import fits_of as fits_of
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime
+from .moment import Moment as Moment
 from .numeric import Numeric as Numeric
+from .pattern import matched as matched
+from .pattern import spelled_by as spelled_by
 from .raw import EPOCH as EPOCH
 from .raw import Numbers as Numbers
 from .raw import Raw as Raw
 from .raw import Scalar as Scalar
 from .raw import Values as Values
+from .raw import as_numbers as as_numbers
 from .raw import canonical as canonical
 from .schema import Schema as Schema
 from .schema import check_encoding as check_encoding

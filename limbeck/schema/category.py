@@ -36,18 +36,24 @@ class Category:
     _table: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        table = {canonical(v): i for i, v in enumerate(self.values)}
+        spell = _truth if self.boolean else canonical
+        table = {spell(v): i for i, v in enumerate(self.values)}
         object.__setattr__(self, "_table", table)
         if len(table) < len(self.values):
-            twice = next(v for i, v in enumerate(self.values) if table[canonical(v)] != i)
+            twice = next(v for i, v in enumerate(self.values) if table[spell(v)] != i)
             raise SchemaError(f"Column '{self.name}': the value {twice!r} is declared twice.")
+        if self.boolean and list(table) != ["false", "true"]:
+            raise SchemaError(
+                f"Column '{self.name}': expected the two values of a boolean, no before yes, such as "
+                '[0, 1] or ["no", "yes"]; for others use kind = "category".'
+            )
         if not self.values and self.most is None:
             raise SchemaError(f"Column '{self.name}': declare at least one value.")
         if self.label and self.missing:
             raise SchemaError(
                 f"Label '{self.name}': a label cannot be missing; rows without one count as nothing."
             )
-        if self.outside not in (None, "missing") and canonical(self.outside) not in table:
+        if self.outside not in (None, "missing") and spell(self.outside) not in table:
             raise SchemaError(
                 f'Column \'{self.name}\': outside = "{self.outside}" must be "missing" or one of '
                 "the declared values."
@@ -67,15 +73,19 @@ class Category:
     def slots(self) -> int:
         return len(self.values) + self.missing
 
+    def code(self, value: object) -> int | None:
+        """The number of a declared value, however it is spelled; None for any other."""
+        return self._table.get(_truth(value) if self.boolean else canonical(value))
+
     def encode(self, raw: Raw) -> np.ndarray:
         if not isinstance(raw, Values):
             raise TypeError("a category is read as Values")
         absent = float(len(self.values)) if self.missing else BLANK
         undeclared = {None: absent, "missing": absent}.get(self.outside)
         if undeclared is None:
-            undeclared = float(self._table[canonical(self.outside)])
-        keys = [_truth(v) if self.boolean else canonical(v) for v in raw.distinct]
-        table = [float(self._table.get(k, undeclared)) for k in keys]
+            undeclared = float(self._table[(_truth if self.boolean else canonical)(self.outside)])
+        known = map(self.code, raw.distinct)
+        table = [undeclared if code is None else float(code) for code in known]
         # Code -1 (null) picks the last entry.
         return np.asarray([*table, absent], dtype=np.float32)[raw.codes]
 
@@ -128,7 +138,7 @@ class Category:
 
     def facts(self) -> dict[str, object]:
         facts: dict[str, object] = {} if self.label else {"missing": self.missing}
-        if not self.boolean:
+        if not self.boolean or {type(v) for v in self.values} != {bool}:
             facts |= {"values": "estimate" if self.estimated else list(self.values)}
         if self.most is not None:
             # Kept when values were found, too: from it one knows again what was planned.

@@ -9,12 +9,14 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from .countable import Countable
 from .numeric import Numeric
-from .raw import EPOCH, Raw
+from .pattern import DAY, check_pattern
+from .raw import EPOCH
 
 
 @dataclass(frozen=True, kw_only=True)
-class Date:
+class Date(Countable):
     """A calendar day within declared bounds."""
 
     name: str
@@ -22,15 +24,17 @@ class Date:
     max: datetime.date
     missing: bool = False
     outside: str = "clip"
+    format: str | None = None
+    """How texts write it, such as "%d.%m.%Y"; None for ISO 8601."""
     kind: ClassVar[str] = "date"
     reads: ClassVar[str] = "days"
-    estimated: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        self._days  # noqa: B018  (bounds are checked by the numeric column underneath)
+        self.number  # noqa: B018  (bounds are checked by the numeric column underneath)
+        check_pattern(self.name, self.format, DAY)
 
     @property
-    def _days(self) -> Numeric:
+    def number(self) -> Numeric:
         return Numeric(
             name=self.name,
             integer=True,
@@ -41,34 +45,21 @@ class Date:
         )
 
     @property
-    def slots(self) -> int:
-        return self._days.slots
-
-    def encode(self, raw: Raw) -> np.ndarray:
-        return self._days.encode(raw)
-
-    def states(self, raw: Raw) -> np.ndarray:
-        return self._days.states(raw)
-
-    @property
     def declared(self) -> str:
         """What a cell may hold, in words."""
-        return f"days from {self.min.isoformat()} to {self.max.isoformat()}"
-
-    def expand(self, cells: np.ndarray) -> np.ndarray:
-        return self._days.expand(cells)
-
-    def collapse(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return self._days.collapse(slots, rng)
+        written = f", written as {self.format}" if self.format else ""
+        return f"days from {self.min.isoformat()} to {self.max.isoformat()}{written}"
 
     def decode(self, cells: np.ndarray) -> pd.Series:
-        days = self._days.decode(cells).astype("Float64").to_numpy(np.float64, na_value=np.nan)
-        return pd.Series(pd.to_datetime(days, unit="D"), name=self.name).astype("datetime64[s]")
+        days = pd.to_datetime(self.decoded(cells), unit="D")
+        return pd.Series(days, name=self.name).astype("datetime64[s]")
 
     def facts(self) -> dict[str, object]:
+        form = {} if self.format is None else {"format": self.format}
         return {
             "min": self.min.isoformat(),
             "max": self.max.isoformat(),
+            **form,
             "missing": self.missing,
             "outside": self.outside,
         }

@@ -14,8 +14,19 @@ SURE = 4.0
 
 _BANDS = ((0.01, "under 1 %"), (0.1, "1 to 10 %"), (0.9, "over 10 %"))
 _DOUBTS = {
-    ("numbers", UNKNOWN): "are no numbers: decimal commas, units or separators in them?",
-    ("days", UNKNOWN): "are no days such as 2024-12-31: written in another order?",
+    (
+        "numbers",
+        UNKNOWN,
+    ): 'are no numbers: decimal commas (say decimal = ","), units or separators?',
+    (
+        "days",
+        UNKNOWN,
+    ): 'are no days such as 2024-12-31: say how they are written, such as format = "%d.%m.%Y".',
+    (
+        "seconds",
+        UNKNOWN,
+    ): "are no such moments: written in another order (`format`), or with or without a time zone (`zone`)?",
+    ("spans", UNKNOWN): "are no durations such as 1:30, 90 minutes or PT1H30M.",
     (
         "values",
         UNKNOWN,

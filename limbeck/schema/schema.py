@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
+from .aside import Aside
 from .category import Category
 from .columns import Column
 from .image import Image
@@ -70,12 +71,18 @@ class Schema:
     """Whether column names that look like values (numbers, dates) were seen to be names."""
     encoding: str = "utf-8"
     """How texts of a CSV file are written: UTF-8, or an encoding of one byte per character."""
+    delimiter: str | None = None
+    """What stands between the fields of a CSV file; None: whichever is frequent in its first line."""
+    decimal: str = "."
+    """What numbers that are written as texts have before their fractions: "." or ","."""
+    asides: tuple[Aside, ...] = ()
+    """Texts and ids: columns of the file of which no cell is read."""
     estimate_share: float = 0.1
     """Share of the budget that goes to estimating bounds and values, where that is asked for."""
     lifetime: Lifetime = Lifetime()
 
     def __post_init__(self) -> None:
-        names = [c.name for c in self.columns]
+        names = [c.name for c in (*self.columns, *self.asides)]
         twice = {n for n in names if names.count(n) > 1}
         if twice:
             raise SchemaError(f"Column '{sorted(twice)[0]}' is declared twice.")
@@ -83,6 +90,12 @@ class Schema:
         if not self.dataset:
             raise SchemaError('The schema must name the data set: dataset = "...".')
         check_encoding(self.encoding)
+        if self.delimiter not in (None, ",", ";", "\t", "|"):
+            raise SchemaError(
+                f'expected delimiter = ",", ";", "\\t" or "|", got {self.delimiter!r}.'
+            )
+        if self.decimal not in (".", ","):
+            raise SchemaError(f'expected decimal = "." or ",", got {self.decimal!r}.')
         if not isinstance(self.names_are_right, bool):
             raise SchemaError(
                 f"expected names_are_right = true or false, got {self.names_are_right!r}."
@@ -170,6 +183,10 @@ class Schema:
                 else cells[:, place[column.name]]
             )
             series.append(column.decode(at))
+        for aside in self.asides:  # in the order of their places
+            if aside.kind == "id":
+                texts = sum(a.kind == "text" and a.place < aside.place for a in self.asides)
+                series.insert(aside.place - texts, aside.fresh(len(cells)))
         return pd.concat(series, axis=1)
 
     def resolve(self, found: Mapping[str, tuple[Any, ...]]) -> Schema:
@@ -230,6 +247,13 @@ class Schema:
             unusual["names_are_right"] = True
         if self.encoding != "utf-8":
             unusual["encoding"] = self.encoding
+        if self.delimiter is not None:
+            unusual["delimiter"] = self.delimiter
+        if self.decimal != ".":
+            unusual["decimal"] = self.decimal
+        columns = [{"name": c.name, "kind": c.kind} | c.facts() for c in self.columns]
+        for aside in self.asides:
+            columns.insert(aside.place, {"name": aside.name, "kind": aside.kind})
         return {
             "dataset": self.dataset,
             "rows": "measure" if self.rows is None else self.rows,
@@ -238,7 +262,7 @@ class Schema:
             **unusual,
             "estimate_share": self.estimate_share,
             "lifetime": vars(self.lifetime),
-            "column": [{"name": c.name, "kind": c.kind} | c.facts() for c in self.columns],
+            "column": columns,
         }
 
     @property

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SchemaError
+from .aside import Aside
 from .category import Category
 from .columns import Column
 from .date import Date
+from .duration import Duration
 from .image import Image
 from .lifetime import Lifetime, is_number
+from .moment import Moment
 from .numeric import Numeric
 from .schema import Schema
 
@@ -23,18 +26,27 @@ UNFILLED = "?"
 """What a drafted schema holds where the owner has to declare something."""
 
 _KEYS = {
-    "integer": {"min", "max", "missing", "outside", "outer"},
-    "float": {"min", "max", "missing", "outside", "outer"},
-    "date": {"min", "max", "missing", "outside"},
+    "integer": {"min", "max", "missing", "outside", "outer", "scale", "step"},
+    "float": {"min", "max", "missing", "outside", "outer", "scale", "step", "decimals"},
+    "date": {"min", "max", "missing", "outside", "format"},
+    "datetime": {"min", "max", "missing", "outside", "format", "step", "zone"},
+    "duration": {"min", "max", "missing", "outside", "scale", "step"},
     "category": {"values", "missing", "outside", "most"},
-    "boolean": {"missing", "outside"},
+    "boolean": {"missing", "outside", "values"},
     "label": {"values", "outside"},
     "image": {"height", "width", "channels", "min", "max"},
+    "text": set(),
+    "id": set(),
 }
-_WHOLE = ("most", "height", "width", "channels")
+_OPEN = {
+    ("image", "min"), ("image", "max"), ("boolean", "values"), ("date", "format"),
+    ("datetime", "format"), ("datetime", "zone"),
+}  # fmt: skip
+"""Keys that may be left out; if they are there, they must be filled in like others."""
+_WHOLE = ("most", "decimals", "height", "width", "channels")
 _TOP = {
-    "dataset", "rows", "confirmed", "unit", "ignore", "names_are_right", "encoding",
-    "estimate_share", "lifetime", "column",
+    "dataset", "rows", "confirmed", "unit", "ignore", "names_are_right", "encoding", "delimiter",
+    "decimal", "estimate_share", "lifetime", "column",
 }  # fmt: skip
 
 
@@ -74,7 +86,8 @@ def parse(text: str, where: str) -> Schema:
         raise SchemaError(f"{where}: declare the columns as [[column]] sections.")
     ignore = _ignore(raw.get("ignore", []), where)
     # What is left out need not be filled in.
-    parsed = tuple(_column(c, text, where) for c in columns if c.get("name") not in ignore)
+    kept = [c for c in columns if c.get("name") not in ignore]
+    parsed = [_column(c, place, text, where) for place, c in enumerate(kept)]
     if raw.get("confirmed") is not True:
         line = _line_of(text, None, "confirmed")
         raise SchemaError(
@@ -89,9 +102,12 @@ def parse(text: str, where: str) -> Schema:
             ignore=ignore,
             names_are_right=raw.get("names_are_right", False),
             encoding=raw.get("encoding", "utf-8"),
+            delimiter=raw.get("delimiter"),
+            decimal=raw.get("decimal", "."),
+            asides=tuple(c for c in parsed if isinstance(c, Aside)),
             estimate_share=raw.get("estimate_share", 0.1),
             lifetime=_lifetime(raw.get("lifetime", {})),
-            columns=parsed,
+            columns=tuple(c for c in parsed if not isinstance(c, Aside)),
         )
     except SchemaError as error:
         raise SchemaError(f"{where}: {error}") from None
@@ -124,7 +140,7 @@ def toml_value(value: object) -> str:
     return repr(value)
 
 
-def _column(raw: Mapping[str, Any], text: str, where: str) -> Column:
+def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column | Aside:
     name, kind = raw.get("name"), raw.get("kind")
     if not isinstance(name, str) or not name:
         raise SchemaError(f'{where}: every [[column]] needs name = "...".')
@@ -141,13 +157,11 @@ def _column(raw: Mapping[str, Any], text: str, where: str) -> Column:
         raise refuse(
             unknown[0], f"a column of kind {kind} has no key '{unknown[0]}'. Known: {known}."
         )
-    for key in ("min", "max", "values", "height", "width"):
-        wanted = key in _KEYS[kind]
-        if kind == "image" and key in ("min", "max"):
-            wanted = False
+    for key in ("min", "max", "values", "height", "width", "format", "zone"):
+        wanted = key in _KEYS[kind] and (kind, key) not in _OPEN
         if raw.get(key) == UNFILLED or (wanted and key not in raw):
             raise refuse(key, f"fill in `{key}` from what you know, not from looking at the rows.")
-    if kind in ("category", "label") and raw["values"] != "estimate":
+    if "values" in raw and (kind == "boolean" or raw["values"] != "estimate"):
         values = raw["values"]
         plain = isinstance(values, list) and all(isinstance(v, str | int | float) for v in values)
         if not plain or not values:
@@ -160,6 +174,8 @@ def _column(raw: Mapping[str, Any], text: str, where: str) -> Column:
             raise refuse(key, f"expected a number, got {value!r}.")
         if kind == "date" and not isinstance(value, datetime.date) and not _is_date(value):
             raise refuse(key, f"expected a date such as 1990-01-31, got {value!r}.")
+        if kind == "datetime" and _moment(value) is None:
+            raise refuse(key, f"expected a moment such as 1990-01-31T08:00:00, got {value!r}.")
         if kind == "image" and key in raw and not is_number(value):
             raise refuse(key, f"expected a number, got {value!r}.")
     if kind == "label" and raw["values"] == "estimate":
@@ -170,10 +186,18 @@ def _column(raw: Mapping[str, Any], text: str, where: str) -> Column:
         value = raw.get(key, 1)
         if not isinstance(value, int) or isinstance(value, bool):
             raise refuse(key, f"expected {key} to be a whole number, got {value!r}.")
+    for key in ("step", "decimals"):
+        if kind in ("integer", "float") and not is_number(raw.get(key, 1)):
+            raise refuse(key, f"expected a number, got {raw[key]!r}.")
+    for key in ("format", "zone", "scale"):
+        if not isinstance(raw.get(key, ""), str):
+            raise refuse(key, f"expected a text, got {raw[key]!r}.")
     outer = raw.get("outer", [0, 0])
     if not (isinstance(outer, list) and len(outer) == 2 and all(map(is_number, outer))):
         raise refuse("outer", f"expected outer = [lowest, highest], two numbers; got {outer!r}.")
     try:
+        if kind in ("text", "id"):
+            return Aside(name=name, kind=kind, place=place)
         return _build(kind, raw)
     except (SchemaError, TypeError, ValueError) as error:
         # The column is named already.
@@ -189,6 +213,10 @@ def _build(kind: str, raw: Mapping[str, Any]) -> Column:
         if "outer" in rest:
             low, high = rest["outer"]
             rest["outer"] = (float(low), float(high))
+        if "decimals" in rest:
+            if "step" in rest or not 0 <= rest["decimals"] <= 12:
+                raise SchemaError("expected decimals from 0 to 12, and no `step` beside them.")
+            rest["step"] = 10.0 ** -rest.pop("decimals")
         return Numeric(integer=kind == "integer", **rest)
     if kind == "date":
         day = datetime.date.fromisoformat
@@ -196,8 +224,14 @@ def _build(kind: str, raw: Mapping[str, Any]) -> Column:
             k: rest[k] if _is_day(rest[k]) else day(str(rest[k])[:10]) for k in ("min", "max")
         }
         return Date(**(rest | bounds))
+    if kind == "datetime":
+        return Moment(**(rest | {key: _moment(rest[key]) for key in ("min", "max")}))
+    if kind == "duration":
+        return Duration(**(rest | {key: str(rest[key]) for key in ("min", "max")}))
     if kind == "boolean":
-        return Category(values=(False, True), boolean=True, **rest)
+        return Category(
+            boolean=True, **(rest | {"values": tuple(rest.get("values", (False, True)))})
+        )
     if kind == "image":
         return Image(**rest)
     if rest["values"] == "estimate":
@@ -208,6 +242,13 @@ def _build(kind: str, raw: Mapping[str, Any]) -> Column:
 
 def _is_day(value: object) -> bool:
     return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+
+
+def _moment(value: object) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
 
 
 def _is_date(value: object) -> bool:

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax.scipy.ndimage import map_coordinates
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..draws import uniform
+
 
 @dataclass(frozen=True, kw_only=True)
 class Deformation:
@@ -36,10 +38,10 @@ class Deformation:
         kind = jax.random.randint(kind_key, (count,), 0, 4 if self.cover else 3)
         moved = jax.random.randint(shift_key, (count, 2), -self.shift, self.shift + 1)
         moved = jnp.where((kind == 0)[:, None], moved, 0).astype(images.dtype)
-        factors = jax.random.uniform(scale_key, (count, 2), images.dtype, -self.scale, self.scale)
+        factors = uniform(scale_key, (count, 2), -self.scale, self.scale, images.dtype)
         factors = 1 + jnp.where((kind == 1)[:, None], factors, 0)
         turn = jnp.deg2rad(self.rotation)
-        angle = jax.random.uniform(turn_key, (count,), images.dtype, -turn, turn)
+        angle = uniform(turn_key, (count,), -turn, turn, images.dtype)
         angle = jnp.where(kind == 2, angle, 0)
         if self.flip:
             mirrored = jax.random.bernoulli(flip_key, shape=(count, 1, 1, 1))
@@ -57,7 +59,7 @@ class Deformation:
 
     def _covered(self, key: PRNGKeyArray, count: int, height: int, width: int) -> Array:
         """Which pixels lie in a rectangle around a random one, (count, height, width, 1)."""
-        middles = jax.random.uniform(key, (count, 2)) * jnp.asarray([height, width])
+        middles = uniform(key, (count, 2)) * jnp.asarray([height, width])
         down = jnp.abs(jnp.arange(height) + 0.5 - middles[:, :1]) < self.cover * height / 2
         right = jnp.abs(jnp.arange(width) + 0.5 - middles[:, 1:]) < self.cover * width / 2
         return (down[:, :, None] & right[:, None, :])[..., None]

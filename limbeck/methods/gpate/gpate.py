@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from ...draws import normal
 from ...errors import LimbeckError, choice, fraction, not_negative, positive
 from ...features import Fourier, RandomConvNets, default_length_scales
 from ...nets import Generator, build_generator
@@ -312,7 +313,7 @@ class GPATE(AbstractMethod):
                 directions = directions[asked.labels] if self._by_class else directions
                 for step in range(self.generator_steps):
                     if self._by_class and step:  # what holds for a class holds for other rows of it
-                        codes = jax.random.normal(jax.random.fold_in(key, step), codes.shape)
+                        codes = normal(jax.random.fold_in(key, step), codes.shape)
                     generator, state = student.moved(
                         generator, state, phi, codes, asked.labels, directions
                     )

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ...draws import normal
 from ...privacy import Ballot, Directions, Votes
 
 AGGREGATIONS = ("sum", "histogram", "confident-gnmax")
@@ -81,7 +81,7 @@ class GradientAggregator:
         if not self.projection:
             return None
         shape = (self.points, self.width, self._kept)
-        return jax.random.normal(key, shape) / math.sqrt(self._kept)
+        return normal(key, shape) / math.sqrt(self._kept)
 
     def answer(self, gradients: Float[Array, "points width"], matrices: Any) -> Array:
         """One teacher's answer: a vector of norm 1 at most, or the number of a bin per coordinate."""

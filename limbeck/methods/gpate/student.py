@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, PRNGKeyArray
 
+from ...draws import normal
 from ...nets import Generator
 from .critic import Consultation
 from .gradient_aggregator import GradientAggregator
@@ -69,7 +70,7 @@ class Student:
             key: For codes, labels and projections.
         """
         code_key, label_key, projection_key = jax.random.split(key, 3)
-        codes = jax.random.normal(code_key, (self.points, self.code))
+        codes = normal(code_key, (self.points, self.code))
         labels = jax.random.permutation(label_key, jnp.arange(self.points) % generator.classes)
         rows = seen_rows(generator, phi, codes, labels)
         matrices = aggregator.projections(projection_key)

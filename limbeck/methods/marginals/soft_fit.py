@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...draws import normal
 from ...nets import fit
 
 MOST_WORK = 1.25e8
@@ -122,7 +123,7 @@ def fit_soft_rows(
     start_key, fit_key = jax.random.split(jax.random.key(seed))
     # A cell that seems empty may hold what the noise can hide.
     start = np.log((single + 0.03 * np.sqrt(marginals.pair_variance)) / rows)
-    spread = jax.random.normal(start_key, (classes, each, groups))
+    spread = normal(start_key, (classes, each, groups))
     member = marginals.member
     target = {
         "member": jnp.asarray(member),

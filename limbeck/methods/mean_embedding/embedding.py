@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...draws import normal
 from ...errors import choice, fraction, positive
 from ...nets import GENERATORS, Generator, build_generator, fit, settle
 from ...privacy import Asked, Histogram, Measurement, Private, Question, Sum
@@ -136,7 +137,7 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
         """Generated rows, the same number of each class, class after class."""
         each = max(2, self.batch // classes)
         labels = jnp.repeat(jnp.arange(classes), each)
-        codes = jax.random.normal(key, (classes * each, generator.code))
+        codes = normal(key, (classes * each, generator.code))
         return generator(codes, labels, [])
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
+from ...draws import normal
 from ...errors import choice, positive
 from ...features import default_length_scales
 from ...nets import GENERATORS, Generator, build_generator
@@ -102,7 +103,7 @@ class FullMMD(AbstractMethod):
         @eqx.filter_jit
         def update(generator: Any, state: Any, key: Array, labels: Any, real: Any) -> Any:
             def loss(generator: Generator) -> Array:
-                codes = jax.random.normal(key, (len(labels), generator.code))
+                codes = normal(key, (len(labels), generator.code))
                 made = generator(codes, labels, []).reshape(len(weights), -1, real.shape[1])
                 there = real.reshape(made.shape)
                 each = jax.vmap(lambda a, b: discrepancy(a, b, scales))(made, there)

@@ -1,0 +1,53 @@
+"""Frames that hold some of a schema's columns: what they give is kept, the rest is filled in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import DataError
+from ..schema import Schema, Values, as_numbers
+from .csv_files import CsvSource
+from .reading import open_source
+from .tables import FrameSource, ParquetSource
+
+
+def read_partial(
+    source: object, schema: Schema
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Encoded cells of the columns that a source has, by name, and where one was given: an empty cell
+    is given where the column declares "missing", a category's value where it is declared.
+
+    Args:
+        source: A frame, or the path of a CSV or Parquet file.
+        schema: All columns, without a label among them.
+    """
+    opened = open_source(source, schema.encoding)
+    if not isinstance(opened, CsvSource | FrameSource | ParquetSource):
+        raise DataError("Expected a table with some of the columns: a frame, or its file.")
+    names = opened.names if isinstance(opened, CsvSource) else opened.schema.names
+    columns = tuple(c for c in schema.columns if c.name in names)
+    if not columns:
+        raise DataError(
+            f"The frame has none of the columns {', '.join(c.name for c in schema.columns)}."
+        )
+    some = replace(schema, columns=columns)
+    opened.check(some)
+    cells: dict[str, list[np.ndarray]] = {c.name: [] for c in columns}
+    known: dict[str, list[np.ndarray]] = {c.name: [] for c in columns}
+    for chunk in opened.chunks(some):
+        for column in columns:
+            raw = chunk[column.name]
+            encoded = column.encode(raw)
+            if isinstance(raw, Values):
+                there = encoded >= 0
+            else:
+                there = ~np.isnan(as_numbers(raw)) | column.missing
+            cells[column.name].append(encoded)
+            known[column.name].append(there)
+    if not cells[columns[0].name]:
+        raise DataError("The frame to complete has no rows.")
+    return {n: np.concatenate(c) for n, c in cells.items()}, {
+        n: np.concatenate(k) for n, k in known.items()
+    }

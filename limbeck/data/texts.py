@@ -1,0 +1,85 @@
+"""What a text spells: a number, a day, a moment. Each by itself, whatever other cells hold."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+
+from ..schema import EPOCH, matched, spelled_by
+
+SECONDS_PER_DAY = 86_400
+
+
+def number(text: str) -> float:
+    """The number that a text spells, or NaN.
+
+    >>> number(" 1e3 "), number("true"), number("1_000")
+    (1000.0, 1.0, nan)
+    """
+    text = text.strip()
+    try:
+        # Python would also take underscores and digits of other scripts.
+        return float(text) if text.isascii() and "_" not in text else np.nan
+    except ValueError:
+        return {"true": 1.0, "false": 0.0}.get(text.lower(), np.nan)
+
+
+def with_point(text: str) -> str:
+    """A text whose number has a decimal comma, with a point instead; dots between groups of three go.
+
+    >>> with_point("1.234,5"), with_point("-0,25"), with_point("1.5")
+    ('1234.5', '-0.25', 'no number')
+    """
+    text = text.strip()
+    if re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?", text, re.ASCII):
+        text = text.replace(".", "")
+    return "no number" if "." in text else text.replace(",", ".")
+
+
+def day(text: str, pattern: str | None = None) -> float:
+    """Days since 1970 of the day that a text spells (of a moment with a zone: in UTC), or NaN.
+
+    >>> day("1970-01-03"), day("1970-01-01T23:00-02:00"), day("yesterday")
+    (2.0, 1.0, nan)
+    >>> day("03.01.1970", "%d.%m.%Y")
+    2.0
+    """
+    if pattern is not None and (found := spelled_by(text, pattern)) is not None:
+        return float((found.date() - EPOCH).days)
+    text = text.strip()
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        if not re.match(r"[+-]?\d", text):  # pandas knows words such as "today"
+            return np.nan
+        try:
+            stamp = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
+            moment = datetime.datetime(int(stamp.year), int(stamp.month), int(stamp.day))
+        except (ValueError, TypeError, OverflowError):  # no date, or before the year 1
+            return np.nan
+    if moment.tzinfo is not None:
+        with suppress(OverflowError):  # on the first or the last day there is
+            moment = moment.astimezone(datetime.UTC)
+    return float((moment.date() - EPOCH).days)
+
+
+def second(text: str, pattern: str | None = None, aware: bool = False) -> float:
+    """Seconds since 1970 of the moment that a text spells by the pattern or by ISO 8601, or NaN.
+
+    A text must name its distance to UTC if and only if `aware` is set: no cell is read by guess.
+
+    >>> second("1970-01-01T00:01"), second("1970-01-01T01:01+01:00", aware=True)
+    (60.0, 60.0)
+    >>> second("1970-01-01T01:01+01:00"), second("02.01.1970", "%d.%m.%Y")
+    (nan, 86400.0)
+    """
+    moment = matched(text, pattern)
+    if moment is None or (moment.tzinfo is not None) != aware:
+        return np.nan
+    since = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if aware else None)
+    # As moments that are no texts are counted, to the last bit.
+    return since.days * SECONDS_PER_DAY + since.seconds + since.microseconds / 1e6

@@ -1,0 +1,29 @@
+"""Columns that stand aside: free texts and identifiers, of which no cell is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..errors import SchemaError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aside:
+    """A column that no method sees. A text is left out of the release; an id is counted afresh from 1."""
+
+    name: str
+    kind: str
+    """"text" or "id"."""
+    place: int
+    """Of the column among all that are declared."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("text", "id"):
+            raise SchemaError(f"Column '{self.name}': expected kind text or id, got {self.kind!r}.")
+
+    def fresh(self, rows: int) -> pd.Series:
+        """Ids that belong to no one."""
+        return pd.Series(np.arange(1, rows + 1), name=self.name)
