@@ -27,7 +27,8 @@ class ColumnScores(eqx.Module):
 
     @property
     def norm_bound(self) -> float:
-        """The mean of the squared norm, if scores have variance one: rows far out are clipped."""
+        """The mean of the squared norm, if scores have variance one: rows far out are clipped,
+        which draws correlations to zero a little."""
         return float(len(self.singles.cells))
 
     def __call__(

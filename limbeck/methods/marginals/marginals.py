@@ -6,8 +6,8 @@ holds more rows than the noise can hide. Then all pairs of two columns' groups a
 matrix product. What follows is free: soft rows (probabilities of groups, for every column) are fitted
 to both, and rows drawn from them; within a group, cells come as often as the fine counts say.
 
-Where there are few rows for the columns, noise would hide the pairs' counts: there the columns' correlations are
-measured instead, one number for each pair.
+Where there are few rows for the columns, noise would hide the pairs' counts: without a label the columns' correlations
+are measured there instead, one number for each pair.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ CELL_ROWS = 10.0
 """Rows of a class that a cell should hold on average, in units of the root of the columns: noise at
 epsilon 1 is four to seven such units."""
 CROWDED_ROWS = 50.0
-"""Rows of a class for each column, below which noise hides most pairs: then correlations are measured."""
-SINGLE_SHARE, CORRELATED_SINGLE_SHARE = 0.3, 0.6
-"""Share of the budget for single columns by default, and where correlations are measured."""
+"""Rows of a class for each column, below which noise hides most pairs: then pairs get a smaller share,
+or their correlations are measured."""
+SINGLE_SHARE, CROWDED_SINGLE_SHARE, CORRELATED_SINGLE_SHARE = 0.3, 0.8, 0.6
+"""Share of the budget for single columns: by default, with few rows, and beside correlations."""
 RESTRAINT, UNLABELLED_RESTRAINT = 0.2, 0.02
 """Restraint by default, with a label and without: noise that differs between classes misleads learners."""
 MOST_PAIR_COUNTS = 1 << 25
@@ -63,7 +64,7 @@ class Marginals(AbstractMeasureOnce):
         Measures class counts (a row changes one by 1); indicators of each of k columns within the
         row's class (norm at most sqrt k); indicators of each pair of columns' groups, both ways
         round, within the class (norm at most k); or, where rows are few for the columns, products of
-        two columns' scores (clipped to norm k) instead. How cells are grouped, and their scores, are
+        two columns' scores, all together clipped to norm k, instead. How cells are grouped, and their scores, are
         read off the noisy answers before. Add/remove of one row, discrete Gaussian noise calibrated jointly.
         Events: three Gaussians.
 
@@ -86,11 +87,11 @@ class Marginals(AbstractMeasureOnce):
     count_share: float = 0.01
     """Share of the budget for the class counts."""
     single_share: float | Auto = "auto"
-    """Share of the budget for single columns; the rest is for pairs. "auto": 0.3, and 0.6 where
-    correlations are measured."""
+    """Share of the budget for single columns; the rest is for pairs. "auto": 0.3, and 0.8 where there
+    are fewer than 50 rows of a class for each column; 0.6 where correlations are measured."""
     pairs: str = "auto"
-    """What is measured of two columns: "counts" of their groups, within each class; or "correlations" alone, the
-    same for all classes. "auto": correlations where there are fewer than 50 rows of a class for each column."""
+    """What is measured of two columns: "counts" of their groups within each class, or their "correlations" alone,
+    over all classes. "auto": correlations without a label where there are fewer than 50 rows for each column."""
     grid: int | Auto = "auto"
     """Cells of a number with more values than that. "auto": 256, and fewer where there are few rows for
     the columns and classes."""
@@ -146,9 +147,8 @@ class Marginals(AbstractMeasureOnce):
         if self._correlated(private.schema):
             chances = self._chances(private.schema, counts.values, singles)
             spec, state = self.map_spec("column_scores", seed), {"chances": chances}
-            return {
-                COUNTS: counts, SINGLES: singles, CORRELATIONS: private.ask(CORRELATIONS, spec, state)
-            }  # fmt: skip
+            answer = private.ask(CORRELATIONS, spec, state)
+            return {COUNTS: counts, SINGLES: singles, CORRELATIONS: answer}
         noise = private.noise_of(PAIRS)
         groups = self._groups(private.schema, counts.values, singles.values, noise)
         pairs = private.ask(PAIRS, self.map_spec("column_pairs", seed), {"groups": groups})
@@ -242,13 +242,15 @@ class Marginals(AbstractMeasureOnce):
         share = unless_auto(single_share=self.single_share)
         if share is not None:
             return share
-        return CORRELATED_SINGLE_SHARE if self._correlated(schema) else SINGLE_SHARE
+        if self._correlated(schema):
+            return CORRELATED_SINGLE_SHARE
+        return CROWDED_SINGLE_SHARE if _crowded(schema) else SINGLE_SHARE
 
     def _correlated(self, schema: Schema) -> bool:
         """Whether correlations are measured instead of pairs' counts."""
         if self.pairs != "auto":
             return self.pairs == "correlations"
-        return _rows_per_class(schema) < CROWDED_ROWS * len(schema.inputs)
+        return _crowded(schema) and schema.label is None
 
     def _restraint(self, schema: Schema) -> float:
         restraint = unless_auto(restraint=self.restraint)
@@ -328,6 +330,10 @@ class Marginals(AbstractMeasureOnce):
 def _rows_per_class(schema: Schema) -> float:
     """Declared rows for each class; infinitely many where none are declared."""
     return math.inf if schema.rows is None else schema.rows / len(schema.classes)
+
+
+def _crowded(schema: Schema) -> bool:
+    return _rows_per_class(schema) < CROWDED_ROWS * len(schema.inputs)
 
 
 def _noisy_marginals(

@@ -23,7 +23,7 @@ from ...nets import fit
 
 MOST_WORK = 1.25e8
 """Multiplications per update that a wide table may cost; it gets fewer soft rows beyond."""
-CLEAR = 4.0
+CLEAR = 3.0
 """Noise, in standard deviations, above which a sum of counts is taken for rows."""
 FEWEST_ROWS = 50
 """Number of soft rows of a class, at least."""
