@@ -135,6 +135,7 @@ CASES = [
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),
     _table("marginals, table", QUICK),
+    _table("marginals, correlations", replace(QUICK, pairs="correlations")),
     _table("marginals, no label, rows measured", QUICK, rows=None, columns=_unlabelled()),
     _estimating("marginals", QUICK),
 ]

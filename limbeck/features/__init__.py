@@ -7,6 +7,7 @@ from .cells import Cells as Cells
 from .cells import group_cells as group_cells
 from .cells import most_cells as most_cells
 from .cells import table_cells as table_cells
+from .column_scores import ColumnScores as ColumnScores
 from .convnets import RandomConvNets as RandomConvNets
 from .convnets import output_size as output_size
 from .entk import EmpiricalNTK as EmpiricalNTK

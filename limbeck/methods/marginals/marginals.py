@@ -5,6 +5,9 @@ These noisy counts say which neighbouring cells or rare categories to join into 
 holds more rows than the noise can hide. Then all pairs of two columns' groups are counted, in one
 matrix product. What follows is free: soft rows (probabilities of groups, for every column) are fitted
 to both, and rows drawn from them; within a group, cells come as often as the fine counts say.
+
+Where there are few rows for the columns, noise would hide the pairs' counts: without a label the columns' correlations
+are measured there instead, one number for each pair.
 """
 
 from __future__ import annotations
@@ -16,17 +19,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...errors import LimbeckError, fraction, not_negative, positive, unless_auto
-from ...features import ColumnPairs, SingleColumns, group_cells, most_cells
+from ...errors import LimbeckError, choice, fraction, not_negative, positive, unless_auto
+from ...features import ColumnPairs, ColumnScores, SingleColumns, group_cells, most_cells
 from ...privacy import Asked, Histogram, Measurement, OuterSum, Private, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
 from ..mean_embedding.embedding import COUNTS, class_weights
 from ..part import Auto
-from .soft_fit import NoisyMarginals, fit_soft_rows, to_simplex
+from .factors import common_factors, factor_rows, normal_scores
+from .soft_fit import NoisyMarginals, clear_cells, fit_soft_rows, to_simplex
 from .soft_rows import SoftRows
 
 SINGLES, PAIRS = "single columns", "pairs of columns"
+CORRELATIONS = "correlations of columns"
 SOFT_ROWS_PER_NOISE = 4.0
 """Number of soft rows, in units of the rows over the noise of a pair's count: as many as noisy pairs can
 tell apart."""
@@ -41,9 +46,10 @@ CELL_ROWS = 10.0
 """Rows of a class that a cell should hold on average, in units of the root of the columns: noise at
 epsilon 1 is four to seven such units."""
 CROWDED_ROWS = 50.0
-"""Rows of a class for each column, below which noise hides most pairs: then pairs get a smaller share."""
-SINGLE_SHARE, CROWDED_SINGLE_SHARE = 0.3, 0.8
-"""Share of the budget for single columns by default, and where rows are few for the columns."""
+"""Rows of a class for each column, below which noise hides most pairs: then pairs get a smaller share,
+or their correlations are measured."""
+SINGLE_SHARE, CROWDED_SINGLE_SHARE, CORRELATED_SINGLE_SHARE = 0.3, 0.8, 0.6
+"""Share of the budget for single columns: by default, with few rows, and beside correlations."""
 RESTRAINT, UNLABELLED_RESTRAINT = 0.2, 0.02
 """Restraint by default, with a label and without: noise that differs between classes misleads learners."""
 MOST_PAIR_COUNTS = 1 << 25
@@ -57,8 +63,9 @@ class Marginals(AbstractMeasureOnce):
     Privacy:
         Measures class counts (a row changes one by 1); indicators of each of k columns within the
         row's class (norm at most sqrt k); indicators of each pair of columns' groups, both ways
-        round, within the class (norm at most k). How cells are grouped is read off the noisy
-        answers before. Add/remove of one row, discrete Gaussian noise calibrated jointly.
+        round, within the class (norm at most k); or, where rows are few for the columns, products of
+        two columns' scores, all together clipped to norm k, instead. How cells are grouped, and their scores, are
+        read off the noisy answers before. Add/remove of one row, discrete Gaussian noise calibrated jointly.
         Events: three Gaussians.
 
     >>> from limbeck import Category
@@ -68,6 +75,7 @@ class Marginals(AbstractMeasureOnce):
     """
 
     name: ClassVar[str] = "marginals"
+    version: ClassVar[int] = 2
     data_kinds: ClassVar[tuple[str, ...]] = ("tables",)
     good_for: ClassVar[str] = (
         "tables of any kind, their default: rows true in columns and pairs of columns"
@@ -80,7 +88,10 @@ class Marginals(AbstractMeasureOnce):
     """Share of the budget for the class counts."""
     single_share: float | Auto = "auto"
     """Share of the budget for single columns; the rest is for pairs. "auto": 0.3, and 0.8 where there
-    are fewer than 50 rows of a class for each column."""
+    are fewer than 50 rows of a class for each column; 0.6 where correlations are measured."""
+    pairs: str = "auto"
+    """What is measured of two columns: "counts" of their groups within each class, or their "correlations" alone,
+    over all classes. "auto": correlations without a label where there are fewer than 50 rows for each column."""
     grid: int | Auto = "auto"
     """Cells of a number with more values than that. "auto": 256, and fewer where there are few rows for
     the columns and classes."""
@@ -104,6 +115,7 @@ class Marginals(AbstractMeasureOnce):
         grid, restraint = unless_auto(grid=self.grid), unless_auto(restraint=self.restraint)
         positive(**{} if grid is None else {"grid": grid})
         not_negative(**{} if restraint is None else {"restraint": restraint})
+        choice(pairs=(self.pairs, ("auto", "counts", "correlations")))
         positive(soft_rows=self.soft_rows, steps=self.steps, learning_rate=self.learning_rate)
         if self.groups < 2:
             raise LimbeckError(f"Expected groups > 1, got {self.groups}.")
@@ -113,10 +125,14 @@ class Marginals(AbstractMeasureOnce):
             raise LimbeckError("marginals is a method for tables; choose another for images.")
         classes, columns = len(schema.classes), len(schema.inputs)
         cells = sum(most_cells(c, self._cells(schema)) for c in schema.inputs)
-        groups = self._all_groups(schema, self._groups_per_column(schema))
         singles = Sum(name=SINGLES, bound=math.sqrt(columns), size=cells, groups=classes)
-        blocks = ((groups, groups),)
-        pairs = OuterSum(name=PAIRS, bound=float(columns), blocks=blocks, groups=classes)
+        bound = float(columns)
+        if self._correlated(schema):
+            blocks = ((columns, columns),)
+            pairs = OuterSum(name=CORRELATIONS, bound=bound, blocks=blocks, labelled=True)
+        else:
+            groups = self._all_groups(schema, self._groups_per_column(schema))
+            pairs = OuterSum(name=PAIRS, bound=bound, blocks=((groups, groups),), groups=classes)
         share = self._single_share(schema)
         fraction(count_share_and_single_share=self.count_share + share)
         return [
@@ -128,6 +144,11 @@ class Marginals(AbstractMeasureOnce):
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         counts = private.ask(COUNTS)
         singles = private.ask(SINGLES, self.map_spec("single_columns", seed))
+        if self._correlated(private.schema):
+            chances = self._chances(private.schema, counts.values, singles)
+            spec, state = self.map_spec("column_scores", seed), {"chances": chances}
+            answer = private.ask(CORRELATIONS, spec, state)
+            return {COUNTS: counts, SINGLES: singles, CORRELATIONS: answer}
         noise = private.noise_of(PAIRS)
         groups = self._groups(private.schema, counts.values, singles.values, noise)
         pairs = private.ask(PAIRS, self.map_spec("column_pairs", seed), {"groups": groups})
@@ -142,6 +163,11 @@ class Marginals(AbstractMeasureOnce):
         """The map of a row to indicators of its group in every column, times themselves."""
         return ColumnPairs(self.single_columns(schema, seed), groups)
 
+    def column_scores(self, schema: Schema, seed: int, chances: np.ndarray) -> ColumnScores:
+        """The map of a row to its scores in every column, times themselves."""
+        singles = self.single_columns(schema, seed)
+        return ColumnScores(singles, normal_scores(singles.cells, chances))
+
     def distill(
         self,
         schema: Schema,
@@ -150,6 +176,35 @@ class Marginals(AbstractMeasureOnce):
         seed: int,
         progress: Progress,
     ) -> Product:
+        weights, size = class_weights(measured[COUNTS].values)
+        fitted = self._by_correlations if self._correlated(schema) else self._by_pairs
+        return Product(
+            source=fitted(schema, measured, seed, progress),
+            rows=schema.rows or max(1, round(size)),
+            measurements=values_of(measured),
+        )
+
+    def _by_correlations(
+        self, schema: Schema, measured: Mapping[str, Measurement], seed: int, progress: Progress
+    ) -> SoftRows:
+        """Soft rows from factors that columns have in common; every cell is a group."""
+        counts, products = measured[COUNTS].values, measured[CORRELATIONS]
+        cells = self.single_columns(schema, seed).cells
+        chances = self._chances(schema, counts, measured[SINGLES])
+        loadings = common_factors(products.values.reshape(len(cells), -1), products.noise)
+        soft = factor_rows(cells, chances, loadings, soft_rows=self.soft_rows, seed=seed)
+        return SoftRows(
+            soft=soft,
+            groups=np.arange(chances.shape[1]),
+            within=np.ones_like(chances),
+            class_weights=class_weights(counts)[0],
+            grid=self._cells(schema),
+        )
+
+    def _by_pairs(
+        self, schema: Schema, measured: Mapping[str, Measurement], seed: int, progress: Progress
+    ) -> SoftRows:
+        """Soft rows fitted to the counts of pairs."""
         counts, singles, pairs = (measured[name].values for name in (COUNTS, SINGLES, PAIRS))
         noise = {name: answer.noise for name, answer in measured.items()}
         weights, size = class_weights(counts)
@@ -168,15 +223,17 @@ class Marginals(AbstractMeasureOnce):
             progress=lambda done: progress("soft rows", done),
         )
         numbered, totals = _numbered(groups), marginals.best_singles()[0]
-        source = SoftRows(
+        return SoftRows(
             soft=soft,
             groups=numbered,
-            within=_chances_within(numbered, singles, totals, _count_error(noise[SINGLES])),
+            within=_chances_within(
+                numbered,
+                self._cleared(schema, measured[SINGLES]),
+                totals,
+                _count_error(noise[SINGLES]),
+            ),
             class_weights=weights,
             grid=self._cells(schema),
-        )
-        return Product(
-            source=source, rows=schema.rows or max(1, round(size)), measurements=values_of(measured)
         )
 
     # ---- from the schema alone: what noise will leave of the counts -------------------------------
@@ -185,8 +242,15 @@ class Marginals(AbstractMeasureOnce):
         share = unless_auto(single_share=self.single_share)
         if share is not None:
             return share
-        crowded = _rows_per_class(schema) < CROWDED_ROWS * len(schema.inputs)
-        return CROWDED_SINGLE_SHARE if crowded else SINGLE_SHARE
+        if self._correlated(schema):
+            return CORRELATED_SINGLE_SHARE
+        return CROWDED_SINGLE_SHARE if _crowded(schema) else SINGLE_SHARE
+
+    def _correlated(self, schema: Schema) -> bool:
+        """Whether correlations are measured instead of pairs' counts."""
+        if self.pairs != "auto":
+            return self.pairs == "correlations"
+        return _crowded(schema) and schema.label is None
 
     def _restraint(self, schema: Schema) -> float:
         restraint = unless_auto(restraint=self.restraint)
@@ -242,10 +306,34 @@ class Marginals(AbstractMeasureOnce):
             start += cells.count
         return groups
 
+    def _cleared(self, schema: Schema, singles: Measurement) -> np.ndarray:
+        """Noisy counts of cells, with nothing in numbers' cells that seem to be empty in all classes."""
+        cleared, start = singles.values.copy(), 0
+        error = _count_error(singles.noise) * math.sqrt(len(cleared))
+        for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
+            if cells.ordered:
+                place = slice(start, start + cells.values)
+                cleared[:, place] *= clear_cells(cleared[:, place].sum(axis=0), error)
+            start += cells.count
+        return cleared
+
+    def _chances(self, schema: Schema, counts: np.ndarray, singles: Measurement) -> np.ndarray:
+        """Probability of each cell of a column, (classes, cells), from noisy answers alone."""
+        columns = SingleColumns(schema, grid=self._cells(schema)).cells
+        numbered = np.repeat(np.arange(len(columns)), [c.count for c in columns])
+        weights, size = class_weights(counts)
+        totals = np.repeat(np.maximum(weights * size, 1.0)[:, None], len(columns), axis=1)
+        cleared = self._cleared(schema, singles)
+        return _chances_within(numbered, cleared, totals, _count_error(singles.noise))
+
 
 def _rows_per_class(schema: Schema) -> float:
     """Declared rows for each class; infinitely many where none are declared."""
     return math.inf if schema.units is None else schema.units / len(schema.classes)
+
+
+def _crowded(schema: Schema) -> bool:
+    return _rows_per_class(schema) < CROWDED_ROWS * len(schema.inputs)
 
 
 def _noisy_marginals(

@@ -1,0 +1,93 @@
+"""Correlations of columns: what they say of pairs survives noise, and noise alone says nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import limbeck as lk
+from limbeck.features.cells import table_cells
+from limbeck.methods.marginals.factors import common_factors, factor_rows, normal_scores
+from limbeck.methods.marginals.soft_fit import clear_cells
+
+WIDE = lk.Schema(
+    dataset="answers",
+    rows=1500,
+    columns=tuple(
+        lk.Numeric(name=f"q{i}", integer=True, min=0, max=3, missing=i == 0) for i in range(40)
+    ),
+)
+
+
+def _answers(count: int = 1500) -> pd.DataFrame:
+    """Forty answers that one mood decides, each skewed in its own way."""
+    rng = np.random.default_rng(0)
+    behind = 0.7 * rng.normal(size=(count, 1)) + 0.71 * rng.normal(size=(count, 40))
+    frame = pd.DataFrame(
+        {f"q{i}": np.digitize(behind[:, i], np.array([-0.5, 0.4, 1.3]) + i / 40) for i in range(40)}
+    ).astype(float)
+    frame.loc[::10, "q0"] = np.nan
+    return frame
+
+
+def test_correlations_of_a_wide_table_survive(tmp_path: Path) -> None:
+    true, book = _answers(), lk.Ledger(tmp_path / "ledger.sqlite")
+    made = lk.distill(lk.read(true, WIDE), lk.Marginals(), lk.Budget(1.0), seed=0, ledger=book).data
+    off = ~np.eye(40, dtype=bool)
+    wanted, found = (f.astype(float).corr().to_numpy()[off] for f in (true, made))
+    assert wanted.mean() > 0.35 and abs(found - wanted).mean() < 0.1
+    assert found.mean() > 0.7 * wanted.mean()  # clipping draws them to nothing, a little
+    assert made["q0"].isna().mean() == pytest.approx(0.1, abs=0.05)
+
+
+def test_correlations_are_measured_where_rows_are_few_and_no_label_is() -> None:
+    label = lk.Category(name="y", values=(0, 1), label=True)
+    labelled = lk.Schema(dataset="l", rows=1500, columns=(*WIDE.columns, label))
+    many = lk.Schema(dataset="m", rows=150_000, columns=WIDE.columns)
+    asked = [lk.Marginals().questions(schema)[-1].question for schema in (WIDE, labelled, many)]
+    assert [q.name for q in asked] == ["correlations of columns"] + 2 * ["pairs of columns"]
+    (charge,) = asked[0].measured()
+    assert (charge.sensitivity, charge.coordinates) == (pytest.approx(40.0, rel=1e-2), 1600)
+    forced = lk.Marginals(pairs="correlations").questions(labelled)[-1].question
+    assert forced.name == asked[0].name
+    with pytest.raises(lk.LimbeckError, match="pairs"):
+        lk.Marginals(pairs="triples")
+
+
+def test_noise_alone_has_no_factors() -> None:
+    rng = np.random.default_rng(0)
+    products = 1000 * np.eye(30) + rng.normal(0, 50, (30, 30))
+    assert common_factors(products, 50.0).shape[1] <= 1
+    assert (common_factors(products, 50.0) ** 2).sum() < 1.5
+
+
+def test_factors_give_back_the_correlations() -> None:
+    wanted = np.array([[1.0, 0.6, 0.3], [0.6, 1.0, 0.2], [0.3, 0.2, 1.0]])
+    loadings = common_factors(1000 * wanted, 0.0)
+    off = ~np.eye(3, dtype=bool)
+    assert np.allclose((loadings @ loadings.T)[off], wanted[off], atol=0.06)
+
+
+def test_soft_rows_of_factors_keep_single_columns() -> None:
+    cells = table_cells(WIDE, 16)[:2]
+    chances = np.array([[0.5, 0.2, 0.1, 0.1, 0.1, 0.0, 0.9, 0.1, 0.0]])
+    scores = normal_scores(cells, chances)
+    assert scores[0, 4] == 0 and chances[0, 5:] @ scores[0, 5:] == pytest.approx(0, abs=1e-9)
+    assert chances[0, 5:] @ scores[0, 5:] ** 2 == pytest.approx(1)
+    soft = factor_rows(cells, chances, np.full((2, 1), 0.8), soft_rows=4000, seed=0)
+    assert np.allclose(soft[0, :, :5].sum(axis=1), 1, atol=1e-5)
+    assert np.allclose(soft[0].mean(axis=0), chances[0], atol=0.02)
+    assert np.allclose(soft[0, :, 4], 0.1)
+
+
+def test_empty_cells_are_cleared_and_full_ones_kept() -> None:
+    rng = np.random.default_rng(0)
+    true = np.zeros(258)
+    true[:40] = 300
+    true[200] = 500
+    kept = clear_cells(true + rng.normal(0, 20, 258), 20.0)
+    assert kept[:40].all() and kept[200] and kept.sum() < 50
+    assert clear_cells(rng.normal(0, 1, 9) - 9, 1.0).all()  # nothing stands out: nothing is cleared
