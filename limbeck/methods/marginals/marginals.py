@@ -307,9 +307,11 @@ class Marginals(AbstractMeasureOnce):
         return groups
 
     def _cleared(self, schema: Schema, singles: Measurement) -> np.ndarray:
-        """Noisy counts of cells, with nothing in numbers' cells that seem to be empty in all classes."""
+        """Noisy counts of cells; without a label, with nothing in numbers' cells that seem to be empty."""
         cleared, start = singles.values.copy(), 0
-        error = _count_error(singles.noise) * math.sqrt(len(cleared))
+        if schema.label:  # not tried there
+            return cleared
+        error = _count_error(singles.noise)
         for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
             if cells.ordered:
                 place = slice(start, start + cells.values)
