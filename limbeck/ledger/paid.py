@@ -16,7 +16,7 @@ from ..accounting import Budget, Charge, Cost
 from ..data import Dataset
 from ..errors import DataError, LimbeckError, LimbeckWarning
 from ..planning import Plan
-from ..privacy import Noise, Private
+from ..privacy import Noise, Private, check_carried
 from ..progress import Progress
 from ..schema import Fit, can_tell, fits_of
 from .booked import Run, new_run
@@ -77,6 +77,8 @@ def paid_run(
         also: Whatever else sets this run apart from others with the same plan.
         parts: The charges of every run that may take place within this one.
     """
+    for one in planned.questions:
+        check_carried(one.question, data.engine_name)
     ledger, noise = ledger or Ledger(), noise or Noise()
     if noise.law and not noise.seeded:
         raise LimbeckError("law mode is a test of the software and needs a seed.")

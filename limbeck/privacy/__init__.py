@@ -7,6 +7,9 @@ from ..lazy import lazily
 if TYPE_CHECKING:
     from .asked import Asked as Asked
     from .discrete import discrete_gaussian as discrete_gaussian
+    from .engine import LOCAL as LOCAL
+    from .engine import Work as Work
+    from .engine import check_carried as check_carried
     from .estimate import OTHER as OTHER
     from .estimate import FrequentValues as FrequentValues
     from .estimate import Quantiles as Quantiles
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from .question import Planned as Planned
     from .question import Question as Question
     from .question import Session as Session
+    from .question import State as State
     from .question import Unit as Unit
     from .questions.bare import BareRows as BareRows
     from .questions.choice import Candidates as Candidates
@@ -61,6 +65,7 @@ else:
         {
             "asked": "Asked",
             "discrete": "discrete_gaussian",
+            "engine": "LOCAL Work check_carried",
             "estimate": "OTHER FrequentValues Quantiles estimates",
             "grid": "GridSum clip_rows",
             "laplace": "discrete_laplace",
@@ -73,7 +78,7 @@ else:
             "poisson.gradients": "Gradients",
             "poisson.row_gradients": "RowBlocks RowGradients RowSums",
             "private": "Private",
-            "question": "HeldRows Measurement Mechanism Planned Question Session Unit",
+            "question": "HeldRows Measurement Mechanism Planned Question Session State Unit",
             "questions.bare": "BareRows",
             "questions.choice": "Candidates Choice",
             "questions.head": "Head",

@@ -19,8 +19,9 @@ from ..data import Dataset
 from ..errors import DataError
 from ..progress import Progress
 from ..schema import Schema
+from .engine import Work, session_of
 from .estimate import estimated
-from .map_spec import build_map, map_digest, public_digest
+from .map_spec import map_digest, public_digest
 from .noise import Noise
 from .question import HeldRows, Measurement, Planned, Question, State, Unit
 
@@ -133,13 +134,14 @@ class Private:
         question = planned.question
         if question.stepwise != stepwise:
             raise RuntimeError(f"'{name}' was planned as another kind of question")
-        row_map, digest = build_map(spec, self.schema, state), map_digest(spec, state)
-        mechanism = question.calibrated(planned.charges, self._unit, row_map)
-        if not question.exact(row_map):
+        digest = map_digest(spec, state)
+        work = Work(planned=planned, unit=self._unit, schema=self.schema, spec=spec, state=state)
+        mechanism = work.mechanism
+        if not question.exact(work.row_map):
             self.float_sums += [charge.name for charge in planned.charges]
         told = self._progress_of(question)
         held = HeldRows(data=self._data, noise=self._noise, progress=told, key=self._key)
-        session = mechanism.session(held, row_map)
+        session = session_of(work, held)
 
         def step(now: State) -> tuple[Measurement, ...]:
             number, asked = self._count(question), public_digest(digest, now)

@@ -8,14 +8,17 @@ noise and charge have one owner and cannot disagree. Each kind of question has a
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import reduce
+from threading import Event, Lock
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..accounting import Budget, Charge
-from ..data import Dataset, Rows
+from ..data import THREADS, Dataset, Rows
 from ..errors import LimbeckError
 from ..schema import Schema
 from .noise import Noise, Stream
@@ -137,6 +140,10 @@ class Mechanism(abc.ABC):
         """The mechanism at work on the rows; what is made once for all steps waits for the first."""
         return OnePass(self, held, row_map)
 
+    def at(self, state: State) -> Mechanism:
+        """The mechanism at one step, for engines that keep nothing between steps."""
+        return self
+
     @abc.abstractmethod
     def finish(self, partial: Any, stream: Streams) -> tuple[Measurement, ...]:
         """Add noise, once: a measurement for each charge."""
@@ -170,11 +177,38 @@ class OnePass(Session):
     row_map: Any
 
     def partial(self, step: int, state: State) -> Any:
-        mechanism, schema, total = self.mechanism, self.held.schema, self.mechanism.zero()
-        for batch in self.held.batches(mechanism.rows_at_once(schema, self.row_map)):
-            made = mechanism.evaluate(self.row_map, batch, schema)
-            total = mechanism.accumulate(total, batch, made)
+        mechanism, schema = self.mechanism, self.held.schema
+        batches = self.held.batches(mechanism.rows_at_once(schema, self.row_map))
+        return summed(mechanism, self.row_map, schema, batches, side_by_side=THREADS)
+
+
+def summed(
+    mechanism: Mechanism,
+    row_map: Any,
+    schema: Schema,
+    batches: Iterable[Rows],
+    side_by_side: int = 1,
+) -> Any:
+    """The partial sum of batches, some worked on at once: in whole numbers their order is all one."""
+    left, turn, stopped = iter(batches), Lock(), Event()
+
+    def share(number: int) -> Any:
+        total = None
+        while not stopped.is_set():
+            with turn:
+                batch = next(left, None)
+            if batch is None:
+                break
+            made = mechanism.evaluate(row_map, batch, schema)
+            total = mechanism.accumulate(mechanism.zero() if total is None else total, batch, made)
         return total
+
+    with ThreadPoolExecutor(side_by_side) as pool:
+        try:
+            shares = [s for s in pool.map(share, range(side_by_side)) if s is not None]
+        finally:
+            stopped.set()  # one that failed, or was interrupted, ends the others
+    return reduce(mechanism.merge, shares) if shares else mechanism.zero()
 
 
 @dataclass(frozen=True, kw_only=True)
