@@ -16,6 +16,19 @@ from jaxtyping import Array, Float
 from .tangent import BlockFactors
 
 
+def unbiased_square(square: Array, own: Array, count: int, debias: float = 1.0) -> Array:
+    """|mean|^2 of `count` draws, less a share of its bias: it overstates the square of the expectation by
+    the draws' spread over their number.
+
+    Args:
+        square: |mean|^2.
+        own: Mean of the draws' own squared norms.
+        count: Number of draws.
+        debias: Share of the bias that is taken away.
+    """
+    return (1 - debias) * square + debias * (count * square - own) / (count - 1)
+
+
 def mean_blocks(factors: BlockFactors) -> list[Float[Array, "left right"]]:
     """Mean over rows of their features: a matrix for each block, the mean of outer products."""
     return [a.T @ b / len(a) for a, b in factors]
