@@ -30,7 +30,7 @@ def gaussian(length: float, x: np.ndarray = X) -> np.ndarray:
     return np.exp(-((x[:, None] - x) ** 2) / (2 * length**2))
 
 
-def features(x: np.ndarray = X, **settings: float) -> np.ndarray:
+def features(x: np.ndarray = X, **settings: float | str) -> np.ndarray:
     return np.asarray(Hermite(**settings)(jnp.asarray(x, jnp.float32)), np.float64)  # type: ignore[arg-type]
 
 
