@@ -56,12 +56,11 @@ def mismatch(
     square = own = cross = jnp.float32(0.0)
     for (a, b), wanted in zip(factors, target, strict=True):
         if count * (a.shape[1] + b.shape[1]) < a.shape[1] * b.shape[1]:
-            square += ((a @ a.T) * (b @ b.T)).sum()
+            square += ((a @ a.T) * (b @ b.T)).sum() / count**2
             cross += ((a @ wanted) * b).sum() / count
         else:
             mean = a.T @ b / count
-            square += (mean**2).sum() * count**2
+            square += (mean**2).sum()
             cross += (mean * wanted).sum()
-        own += ((a**2).sum(axis=1) * (b**2).sum(axis=1)).sum()
-    unbiased = (square - own) / (count * (count - 1))
-    return debias * unbiased + (1 - debias) * square / count**2 - 2 * cross
+        own += ((a**2).sum(axis=1) * (b**2).sum(axis=1)).sum() / count
+    return unbiased_square(square, own, count, debias) - 2 * cross
