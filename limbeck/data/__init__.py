@@ -18,8 +18,8 @@ from .images import decode_picture as decode_picture
 from .images import shrink_picture as shrink_picture
 from .partial import read_partial as read_partial
 from .persons import Sharing as Sharing
+from .persons import distinct_digests as distinct_digests
 from .persons import shared as shared
-from .persons import told_apart as told_apart
 from .reading import open_source as open_source
 from .reading import read as read
 from .texts import number as number

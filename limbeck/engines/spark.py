@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..data import Dataset, Rows, Sharing, check_columns, check_types, raw_columns
 from ..errors import DataError, LimbeckError
-from ..privacy import HeldRows, Session, State, Work
+from ..privacy import RowAccess, Session, State, Work
 from ..schema import Raw, Schema
 from .parts import (
     become_worker,
@@ -107,9 +107,9 @@ class SparkEngine:
             "processors": found,
         }
 
-    def prepare(self, work: Work, held: HeldRows) -> Session:
+    def prepare(self, work: Work, access: RowAccess) -> Session:
         check_portable(work, "Spark")
-        return SparkSession(self, work, held)
+        return SparkSession(self, work, access)
 
     def keyed_sum(self, key: bytes) -> np.ndarray:
         task = partial(_digest_task, self._versions, key)
@@ -180,11 +180,11 @@ class SparkEngine:
 class SparkSession(Session):
     """A question at work on a cluster: each step is one pass over the rows that it keeps."""
 
-    def __init__(self, engine: SparkEngine, work: Work, held: HeldRows) -> None:
-        self._engine, self._work, self._held = engine, work, held
+    def __init__(self, engine: SparkEngine, work: Work, access: RowAccess) -> None:
+        self._engine, self._work, self._access = engine, work, access
 
     def partial(self, step: int, state: State) -> Any:
-        found = self._engine.partial(self._work, state, self._held.key, self._held.progress)
+        found = self._engine.partial(self._work, state, self._access.key, self._access.progress)
         return self._work.mechanism.from_bytes(found)
 
 

@@ -15,7 +15,7 @@ from ..data import Rows
 from ..errors import LimbeckError
 from ..schema import Schema
 from .map_spec import build_map
-from .question import HeldRows, Mechanism, Planned, Question, Session, State, Unit, summed
+from .question import Mechanism, Planned, Question, RowAccess, Session, State, Unit, summed
 
 LOCAL: Mapping[str, Any] = {"name": "local", "version": None}
 """What a certificate says of sums that were computed in this process."""
@@ -57,16 +57,16 @@ class Engine(Protocol):
     def facts(self) -> Mapping[str, Any]:
         """What a certificate says of it: `name`, `version`; `processors`, where they are not this one."""
 
-    def prepare(self, work: Work, held: HeldRows) -> Session:
+    def prepare(self, work: Work, access: RowAccess) -> Session:
         """The question at work on the rows, for all its steps."""
 
 
-def session_of(work: Work, held: HeldRows) -> Session:
+def session_of(work: Work, access: RowAccess) -> Session:
     """A question at work on the rows, where they are."""
-    engine: Engine | None = held.data.engine
+    engine: Engine | None = access.data.engine
     if engine is None:
-        return work.mechanism.session(held, work.row_map)
-    return engine.prepare(work, held)
+        return work.mechanism.session(access, work.row_map)
+    return engine.prepare(work, access)
 
 
 def check_carried(question: Question, engine: str) -> None:

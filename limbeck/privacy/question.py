@@ -83,8 +83,8 @@ class Measurement(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldRows:
-    """What a mechanism is given to work on; it never leaves `limbeck.privacy`."""
+class RowAccess:
+    """The rows that a mechanism works on, and what else it needs for that; never leaves `limbeck.privacy`."""
 
     data: Dataset
     noise: Noise
@@ -133,12 +133,12 @@ class Mechanism(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def accumulate(self, partial: Any, batch: Rows, made: Any) -> Any:
-        """A partial sum with a batch added, of which the map has `made` something."""
+    def accumulate(self, partial: Any, batch: Rows, mapped: Any) -> Any:
+        """A partial sum with a batch added, of whose rows the map made `mapped` (see `evaluate`)."""
 
-    def session(self, held: HeldRows, row_map: Any) -> Session:
+    def session(self, access: RowAccess, row_map: Any) -> Session:
         """The mechanism at work on the rows; what is made once for all steps waits for the first."""
-        return OnePass(self, held, row_map)
+        return OnePass(self, access, row_map)
 
     def at(self, state: State) -> Mechanism:
         """The mechanism at one step, for engines that keep nothing between steps."""
@@ -173,12 +173,12 @@ class OnePass(Session):
     """One look at all rows, a batch at a time: how a question is answered that is asked once."""
 
     mechanism: Mechanism
-    held: HeldRows
+    access: RowAccess
     row_map: Any
 
     def partial(self, step: int, state: State) -> Any:
-        mechanism, schema = self.mechanism, self.held.schema
-        batches = self.held.batches(mechanism.rows_at_once(schema, self.row_map))
+        mechanism, schema = self.mechanism, self.access.schema
+        batches = self.access.batches(mechanism.rows_at_once(schema, self.row_map))
         return summed(mechanism, self.row_map, schema, batches, side_by_side=THREADS)
 
 
@@ -199,8 +199,10 @@ def summed(
                 batch = next(left, None)
             if batch is None:
                 break
-            made = mechanism.evaluate(row_map, batch, schema)
-            total = mechanism.accumulate(mechanism.zero() if total is None else total, batch, made)
+            mapped = mechanism.evaluate(row_map, batch, schema)
+            total = mechanism.accumulate(
+                mechanism.zero() if total is None else total, batch, mapped
+            )
         return total
 
     with ThreadPoolExecutor(side_by_side) as pool:
