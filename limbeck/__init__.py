@@ -14,6 +14,7 @@ from .lazy import lazily
 if TYPE_CHECKING:
     from . import accounting as accounting
     from . import datasets as datasets
+    from . import engines as engines
     from . import features as features
     from . import ledger as ledger
     from . import methods as methods

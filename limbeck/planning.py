@@ -91,6 +91,11 @@ def plan(
         asked = [Asked(question=check_of(schema), share=CHECK_SHARE), *rest]
     for one in asked:
         check_carried(one.question, engine)
+    if engine == "sql" and not method.only_counts:
+        raise LimbeckError(
+            f"{method.name} asks for more than counts of cells, which is all that the engine sql gives. Use "
+            "marginals, or read the table here."
+        )
     charges = calibrate(*_priced(asked, Unit.of(budget, schema)), budget)
     return _planned(method, schema, budget, asked, charges, cost(charges, budget))
 

@@ -34,8 +34,13 @@ question bounds; 70 for what is summed elsewhere or on several cores."""
 TOGETHER_LINES = 3640
 """Lines of rings 1 and 2, at most: 300 of them for how cells are written and what scale they have, 260 for
 the check of the schema and for persons."""
-PARTS_OF_EVERY_RUN = {"ledger/answers.py", "ledger/identity.py", "ledger/lock.py"}
-"""Of ring 3: a run looks whether it is to be resumed."""
+PARTS_OF_EVERY_RUN = {
+    "engines/reading.py",
+    "ledger/answers.py",
+    "ledger/identity.py",
+    "ledger/lock.py",
+}
+"""Of ring 3: a run looks where its rows are, and whether it is to be resumed."""
 
 
 def _section(heading: str) -> str:

@@ -149,6 +149,7 @@ def _encode(
     digest, persons = hashlib.blake2b(digest_size=32), [np.zeros((0, 2), np.uint64)]
     with closing(in_order(partial(encoded, schema), source.chunks(schema))) as parts:
         for rows, own, content in parts:
+            assert rows.states is not None
             for store, array in zip(stores, (rows.cells, rows.states, rows.labels), strict=True):
                 store.add(array)
             if own is not None:

@@ -71,7 +71,7 @@ def session_of(work: Work, access: RowAccess) -> Session:
 
 def check_carried(question: Question, engine: str) -> None:
     """Refuse a question whose sums cannot be computed by an engine: before anything is paid."""
-    if engine not in question.engines:
+    if not question.runs_on(engine):
         raise LimbeckError(
             f"'{question.name}' cannot be answered by the engine {engine}: a {type(question).__name__} is "
             f"summed by {', '.join(question.engines)} only. Choose another method, or read the rows here."

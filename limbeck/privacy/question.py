@@ -255,6 +255,10 @@ class Question(abc.ABC):
             )
         return tuple(unit.charge(charge) for charge in self.measured())
 
+    def runs_on(self, engine: str) -> bool:
+        """Whether an engine can compute its sums."""
+        return engine in self.engines
+
     def exact(self, row_map: Any) -> bool:
         """Whether sums are of whole numbers all the way; else of float64 ones, with a proven margin."""
         return True
