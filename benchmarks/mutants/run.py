@@ -103,6 +103,7 @@ def places_of_tests(tree: Path) -> dict[str, Path]:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 found[node.name] = path
+                found[f"{path.name}::{node.name}"] = path
     return found
 
 
@@ -111,7 +112,7 @@ def node(test: str, places: dict[str, Path]) -> str:
     name = test.partition("[")[0]
     if name not in places:
         raise SystemExit(f"no test of the tree is called {name}")
-    return f"{places[name]}::{test}"
+    return f"{places[name]}::{test.rpartition('.py::')[2]}"
 
 
 # ---- trying one ------------------------------------------------------------------------------
@@ -158,14 +159,14 @@ def _child(tree: Path, tests: Sequence[str], answer: Path) -> None:
 
 def _warm() -> None:
     """Import what every test imports, but for limbeck itself and whatever starts threads."""
-    import dp_accounting.pld  # noqa: F401
+    import dp_accounting.pld
     import dp_accounting.rdp  # noqa: F401
     import equinox  # noqa: F401
     import jax  # noqa: F401
     import optax  # noqa: F401
     import pandas  # noqa: F401
     import pytest  # noqa: F401
-    import scipy.optimize  # noqa: F401
+    import scipy.optimize
     import scipy.special  # noqa: F401
 
     if any(name == "limbeck" or name.startswith("limbeck.") for name in sys.modules):
@@ -233,7 +234,11 @@ def copied_tree(folder: Path) -> Path:
             ignored = shutil.ignore_patterns(".compiled", "*.png", "results.json")
             shutil.copytree(ROOT / name, folder / name, ignore=ignored, symlinks=True)
     for path in ROOT.iterdir():
-        if path.is_file() and path.suffix in (".toml", ".md", ".yml", "") and path.stat().st_size < 1e6:
+        if (
+            path.is_file()
+            and path.suffix in (".toml", ".md", ".yml", "")
+            and path.stat().st_size < 1e6
+        ):
             shutil.copy2(path, folder / path.name)
     return folder
 
@@ -304,7 +309,9 @@ def _page(found: dict[str, Any], listed: Sequence[Mutant]) -> str:
         for m in part:
             one = found[m.name]
             by = f"`{one['by']}`" if one["state"] == "caught" else f"**{one['state']}**"
-            lines.append(f"| {m.name} | `{m.file}` | {by} | {one['seconds']:.0f} |".replace("\n", " "))
+            lines.append(
+                f"| {m.name} | `{m.file}` | {by} | {one['seconds']:.0f} |".replace("\n", " ")
+            )
         lines.append("")
     return "\n".join(lines)
 
@@ -328,10 +335,12 @@ def main() -> int:
         wanted = [
             m
             for m in wanted
-            if found.get(m.name, {}).get("digest") != m.digest
-            or found[m.name]["state"] != "caught"
+            if found.get(m.name, {}).get("digest") != m.digest or found[m.name]["state"] != "caught"
         ]
-    wrong = 0
+    wrong, places = 0, places_of_tests(ROOT)
+    for mutant in listed:
+        for test in mutant.tests:
+            node(test, places)
     for mutant, one in tried(wanted, given.workers, baseline=not given.no_baseline):
         if mutant is None:
             if one["state"] != "survived":

@@ -70,9 +70,7 @@ def _rdp(runs: list[Run], life: lk.Lifetime) -> float:
 
     def converted(a: float) -> float:
         return (
-            a * mu**2 / 2
-            + math.log((a - 1) / a)
-            - (math.log(life.delta) + math.log(a)) / (a - 1)
+            a * mu**2 / 2 + math.log((a - 1) / a) - (math.log(life.delta) + math.log(a)) / (a - 1)
         )
 
     accountant = RdpAccountant([min(ORDERS, key=converted)])
@@ -353,6 +351,7 @@ def test_the_digest_of_the_rows_in_a_job_is_keyed() -> None:
 
 def test_which_rows_of_a_person_are_kept_is_a_secret_of_the_run(tmp_path: Path) -> None:
     from helpers import ask
+
     from limbeck.privacy import Histogram
 
     rows = table_rows(40).assign(who=[f"p{i % 5}" for i in range(40)])

@@ -15,7 +15,8 @@ from kinds import CHOICE, KINDS, Kind, answers, data
 
 import limbeck as lk
 from limbeck.accounting import cost
-from limbeck.data import Rows, Sharing
+from limbeck.data import Rows
+from limbeck.data.persons import Sharing
 from limbeck.privacy import (
     Choice,
     FrequentValues,

@@ -29,7 +29,7 @@ COLUMNS = (
         max=datetime.date(2020, 1, 1),
         format="%d.%m.%Y",
     ),
-    lk.Moment(
+    lk.DateTime(
         name="at", min=datetime.datetime(2000, 1, 1), max=datetime.datetime(2020, 1, 1), step="1 hour"
     ),
     lk.Duration(name="long", min="0:00", max="36:00"),
