@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 import tomllib
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,10 +151,15 @@ def _child(tree: Path, tests: Sequence[str], answer: Path) -> None:
         import pytest
 
         listener = Listener()
-        words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(tree)]
+        words = ["-x", "-q", "-p", "no:cacheprovider", "--rootdir", str(tree)]
+        words += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # jaxtyping is there already
         code = int(pytest.main([*words, *tests], plugins=[listener]))
         answer.write_text(json.dumps(vars(listener) | {"code": code}))
+    except BaseException:
+        traceback.print_exc()
     finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)
 
 
