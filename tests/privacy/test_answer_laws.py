@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import ask, planned, table_rows, table_schema
-from kinds import CHOICE, KINDS, Kind, answers, data
+from kinds import CHOICE, KINDS, Kind, answers, data, partial
 
 import limbeck as lk
 from limbeck.accounting import cost
@@ -190,6 +190,16 @@ def test_a_row_without_a_label_is_in_no_utility() -> None:
     made = mechanism.evaluate(CHOICE.row_map, rows, table_schema())
     assert (made == -1).all()
     assert not mechanism.accumulate(mechanism.zero(), rows, made).any()
+
+
+@pytest.mark.parametrize("kind", [KINDS[1], KINDS[4]], ids=lambda k: k.name)
+def test_rows_without_a_label_add_nothing_to_the_one_sum(kind: Kind) -> None:
+    """Where all rows are of one sum, those without a declared label are still of none."""
+    one = replace(kind, question=replace(kind.question, groups=1))
+    asked = planned(one.question, multiplier=1.0)[0]
+    for label in ("who knows", None):
+        assert not partial(one, data(table_rows(9).assign(ill=label)), asked, Unit()).any()
+    assert partial(one, data(table_rows(9)), asked, Unit()).any()
 
 
 # ---- thresholds ------------------------------------------------------------------------------
