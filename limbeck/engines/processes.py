@@ -19,7 +19,7 @@ import numpy as np
 
 from ..data import Dataset
 from ..errors import LimbeckError
-from ..privacy import RowAccess, Session, State, Work
+from ..privacy import Planned, RowAccess, Session, State, Unit, Work
 from ..schema import Schema
 from .parts import keyed_sum, processor_text, row_digests, summed_part, versions
 from .remote import RemoteDataset, check_portable
@@ -111,7 +111,16 @@ class ProcessEngine:
         answers = self._wire.ask(order, lambda: part_sum(self._part, key).tobytes(), "reading")
         return sum((np.frombuffer(a, np.uint64) for a in answers), np.zeros(5, np.uint64))
 
-    def prepare(self, work: Work, access: RowAccess) -> Session:
+    def prepare(
+        self,
+        planned: Planned,
+        unit: Unit,
+        schema: Schema,
+        spec: Any,
+        state: State,
+        access: RowAccess,
+    ) -> Session:
+        work = Work(planned=planned, unit=unit, schema=schema, spec=spec, state=state)
         check_portable(work, "jax.distributed")
         return ProcessSession(self, work)
 

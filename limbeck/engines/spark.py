@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..data import Dataset, Rows, Sharing, check_columns, check_types, raw_columns
 from ..errors import DataError, LimbeckError
-from ..privacy import RowAccess, Session, State, Work
+from ..privacy import Planned, RowAccess, Session, State, Unit, Work
 from ..schema import Raw, Schema
 from .parts import (
     become_worker,
@@ -107,7 +107,16 @@ class SparkEngine:
             "processors": found,
         }
 
-    def prepare(self, work: Work, access: RowAccess) -> Session:
+    def prepare(
+        self,
+        planned: Planned,
+        unit: Unit,
+        schema: Schema,
+        spec: Any,
+        state: State,
+        access: RowAccess,
+    ) -> Session:
+        work = Work(planned=planned, unit=unit, schema=schema, spec=spec, state=state)
         check_portable(work, "Spark")
         return SparkSession(self, work, access)
 

@@ -22,7 +22,18 @@ from ..data import Dataset, check_columns
 from ..errors import DataError, LimbeckError
 from ..features.cells import Cells
 from ..features.marginals import ColumnPairs, SingleColumns
-from ..privacy import Histogram, OuterSum, RowAccess, Session, State, StateCounts, Sum, Work
+from ..privacy import (
+    Histogram,
+    OuterSum,
+    Planned,
+    RowAccess,
+    Session,
+    State,
+    StateCounts,
+    Sum,
+    Unit,
+    Work,
+)
 from ..schema import (
     STATES,
     Category,
@@ -175,7 +186,16 @@ class SqlEngine:
         fresh = np.frombuffer(secrets.token_bytes(32), np.uint64)
         return np.append(fresh, np.uint64(count))
 
-    def prepare(self, work: Work, access: RowAccess) -> Session:
+    def prepare(
+        self,
+        planned: Planned,
+        unit: Unit,
+        schema: Schema,
+        spec: Any,
+        state: State,
+        access: RowAccess,
+    ) -> Session:
+        work = Work(planned=planned, unit=unit, schema=schema, spec=spec, state=state)
         return SqlSession(self, work)
 
     def counts(self, codes: Sequence[str], label: str, pairs: bool) -> Iterator[tuple[int, ...]]:

@@ -12,13 +12,9 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ..data import Rows
-from ..errors import LimbeckError
 from ..schema import Schema
 from .map_spec import build_map
-from .question import Mechanism, Planned, Question, RowAccess, Session, State, Unit, summed
-
-LOCAL: Mapping[str, Any] = {"name": "local", "version": None}
-"""What a certificate says of sums that were computed in this process."""
+from .question import Mechanism, Planned, RowAccess, Session, State, Unit, summed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,22 +53,13 @@ class Engine(Protocol):
     def facts(self) -> Mapping[str, Any]:
         """What a certificate says of it: `name`, `version`; `processors`, where they are not this one."""
 
-    def prepare(self, work: Work, access: RowAccess) -> Session:
-        """The question at work on the rows, for all its steps."""
-
-
-def session_of(work: Work, access: RowAccess) -> Session:
-    """A question at work on the rows, where they are."""
-    engine: Engine | None = access.data.engine
-    if engine is None:
-        return work.mechanism.session(access, work.row_map)
-    return engine.prepare(work, access)
-
-
-def check_carried(question: Question, engine: str) -> None:
-    """Refuse a question whose sums cannot be computed by an engine: before anything is paid."""
-    if not question.runs_on(engine):
-        raise LimbeckError(
-            f"'{question.name}' cannot be answered by the engine {engine}: a {type(question).__name__} is "
-            f"summed by {', '.join(question.engines)} only. Choose another method, or read the rows here."
-        )
+    def prepare(
+        self,
+        planned: Planned,
+        unit: Unit,
+        schema: Schema,
+        spec: Any,
+        state: State,
+        access: RowAccess,
+    ) -> Session:
+        """A question at work on the rows, for all its steps."""
