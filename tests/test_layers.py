@@ -10,11 +10,12 @@ import pytest
 ROOT = Path(__file__).parent.parent / "limbeck"
 
 ORDER = [
-    {"chunks", "draws", "errors", "memory", "lazy", "progress", "version"},
+    {"chunks", "draws", "errors", "memory", "lazy", "machine", "progress", "version"},
     {"schema", "outside"},
     {"data", "accounting", "nets"},
     {"features"},
     {"privacy"},
+    {"engines"},
     {"methods", "datasets", "scores"},
     {"planning"},
     {"ledger"},
@@ -36,7 +37,7 @@ FORBIDDEN = {
     ("privacy", "nets"),
 }
 ONE_DOOR = {
-    "pyarrow": {"data"},
+    "pyarrow": {"data", "engines"},
     "PIL": {"data"},
     "typer": {"cli"},
     "rich": {"cli"},
