@@ -155,7 +155,7 @@ def test_releases_are_loaded_verified_drawn_from_and_made_anew(
     again = lk.Release.load(tmp_path / name)
     pd.testing.assert_frame_equal(again.data, releases[name].data)
     found = lk.verify(tmp_path / name)
-    assert found.holds and 2.9 < found.epsilon <= 3.0
+    assert found.verified and 2.9 < found.epsilon <= 3.0
     more = again.sample(500, where={"ill": 1, "size": (60, None)})
     assert (more["ill"].astype(int) == 1).all() and (more["size"] >= 60).all()
     even = again.sample(500, classes="even")
