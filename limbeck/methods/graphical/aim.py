@@ -14,12 +14,8 @@ from ...schema import Schema
 from ..base import Progress
 from .conditional_tables import ConditionalTable
 from .fit_model import fit_model
-from .graphical import AbstractGraphical, Knowledge
+from .graphical import MOST_TRIPLES, AbstractGraphical, Knowledge
 from .junction_tree import Clique, tree_cells
-from .variables import cliques_within
-
-MOST_TRIPLES = 1500
-"""Number of cliques of three variables, above which pairs alone may be chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +55,8 @@ class AIM(AbstractGraphical):
         positive(round_steps=self.round_steps, last_steps=self.last_steps)
 
     def degrees(self, schema: Schema) -> tuple[int, ...]:
-        triples = cliques_within(self._limits(schema), (3,), self.clique_cells)
-        return (2, 3) if 0 < len(triples) <= MOST_TRIPLES else (2,)
+        variables = len(schema.inputs) + 1
+        return (2, 3) if math.comb(variables, 3) <= MOST_TRIPLES else (2,)
 
     def rounds_of(self, schema: Schema) -> int:
         return self.rounds

@@ -29,6 +29,8 @@ from .table_rows import TableRows
 from .variables import Variables, cliques_within, expected_counts, group_limits
 
 CLASSES, SINGLES = "class counts", "single columns"
+MOST_TRIPLES = 4000
+"""Number of cliques of three variables, above which only pairs may be chosen."""
 NEVER = 1e12
 """What is taken off the utility of a clique that may not be chosen: more than any number of rows."""
 MOST_CANDIDATE_CELLS = 1 << 24

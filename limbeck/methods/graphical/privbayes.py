@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,9 +14,9 @@ from ..base import Progress
 from ..part import Auto
 from .conditional_tables import ConditionalTable
 from .fit_model import NoisyTable
-from .graphical import MOST_CANDIDATE_CELLS, AbstractGraphical, Knowledge
+from .graphical import MOST_TRIPLES, AbstractGraphical, Knowledge
 from .junction_tree import axes_without, onto
-from .variables import Variables, cliques_within
+from .variables import Variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class PrivBayes(AbstractGraphical):
     single_share: float = 0.15
     choice_share: float = 0.3
     parents: int | Auto = "auto"
-    """Columns that a column is drawn given, at most. "auto": 2, and 1 in wide tables."""
+    """Columns that a column is drawn given, at most. "auto": 2, and 1 with more than some thirty columns."""
     trust: float = 1.0
     """Noise, in standard deviations of a count, that is mixed into every table as rows of no dependence. Free."""
 
@@ -61,10 +62,8 @@ class PrivBayes(AbstractGraphical):
         parents = unless_auto(parents=self.parents)
         if parents is not None:
             return int(parents)
-        limits = self._limits(schema)
-        triples = cliques_within(limits, (2, 3), self.clique_cells)
-        cells = sum(int(np.prod([limits[v] for v in clique])) for clique in triples)
-        return 2 if cells <= MOST_CANDIDATE_CELLS // 4 else 1
+        variables = len(schema.inputs) + 1
+        return 2 if math.comb(variables, 3) <= MOST_TRIPLES else 1
 
     def rounds_of(self, schema: Schema) -> int:
         """One less than there are variables; the class, or the first column without one, has no parents."""
