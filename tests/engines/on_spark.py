@@ -114,7 +114,7 @@ if __name__ == "__main__":
         lk.read(spark.createDataFrame(owned).repartition(2), persons), COUNTS
     )[0]
     try:
-        measured(lk.read(frames[1], SCHEMA), lk.DPGAN())
+        measured(lk.read(frames[1], SCHEMA), lk.DPGAN(batch=50))
     except lk.LimbeckError as error:
         found["refused"] = str(error)
     spark.stop()
