@@ -14,10 +14,10 @@ from ...errors import LimbeckError
 from ..maps import padded
 from ..question import (
     Charges,
-    HeldRows,
     Measurement,
     Mechanism,
     Question,
+    RowAccess,
     Session,
     State,
     Streams,
@@ -114,12 +114,12 @@ class SummedBatches(Mechanism):
     def zero(self) -> np.ndarray:
         return np.zeros(self.grid.size, np.int64)
 
-    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
+    def accumulate(self, partial: np.ndarray, batch: Rows, batch_sum: Any) -> np.ndarray:
         """A sum with that of a whole Poisson batch added."""
-        return self.merge(partial, made)
+        return self.merge(partial, batch_sum)
 
-    def session(self, held: HeldRows, row_map: Any) -> Session:
-        return _Batches(self, held, row_map)
+    def session(self, access: RowAccess, row_map: Any) -> Session:
+        return _Batches(self, access, row_map)
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
@@ -129,24 +129,25 @@ class SummedBatches(Mechanism):
 class _Batches(Session):
     """Knows every record by a secret name, which throws its coins."""
 
-    def __init__(self, mechanism: SummedBatches, held: HeldRows, source: Any) -> None:
-        self._mechanism, self._held, self._source = mechanism, held, source
+    def __init__(self, mechanism: SummedBatches, access: RowAccess, source: Any) -> None:
+        self._mechanism, self._access, self._source = mechanism, access, source
         self._name = mechanism.charges[0].name
 
     @cached_property
     def _records(self) -> Records:
-        return Records(self._held.rows, self._held.stream(f"{self._name}/records"))
+        return Records(self._access.rows, self._access.stream(f"{self._name}/records"))
 
     @cached_property
     def _features(self) -> np.ndarray:
         """Of all rows, some at a time in one shape, so that a row's do not depend on how many others
         there are; in a hidden file where they are many."""
-        store, width = Store(), 0
-        for batch in self._held.batches(FEATURE_ROWS):
-            slots = padded(self._held.schema.expand(batch.cells), FEATURE_ROWS)
-            found = np.asarray(self._source.row_features(slots), np.float32)[: len(batch)]
-            width = found.shape[1]
-            store.add(found)
+        store, schema = Store(), self._access.schema
+        nothing = np.zeros((FEATURE_ROWS, schema.slots), np.float32)
+        width = np.shape(self._source.row_features(nothing))[1]  # known without any row, too
+        for batch in self._access.batches(FEATURE_ROWS):
+            slots = padded(schema.expand(batch.cells), FEATURE_ROWS)
+            found = np.asarray(self._source.row_features(slots), np.float32)
+            store.add(found[: len(batch)])
         return store.close(width)
 
     def partial(self, step: int, state: State) -> np.ndarray:
@@ -156,19 +157,19 @@ class _Batches(Session):
                 f"'{self._name}': {np.size(parameters)} parameters, "
                 f"{self._mechanism.parameters} planned"
             )
-        coins = self._held.stream(f"{self._name}/{step}/batch")
+        coins = self._access.stream(f"{self._name}/{step}/batch")
         batch = self._mechanism.batches.draw(self._records, coins)
         # Parameters are public. Ones that diverged give no gradient, whatever the rows: a sum that is
         # not a number would tell whether the batch was empty.
         usable = np.isfinite(parameters).all()
-        weights = self._held.rows.weights
+        weights = self._access.rows.weights
         part = batch if usable else batch[:0]
         return grid.total(self._source, parameters, part, self._load, weights)
 
     def _load(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape = self._mechanism.batches.shape
-        labels = padded(self._held.rows.labels[places], shape, with_value=-1)
+        labels = padded(self._access.rows.labels[places], shape, with_value=-1)
         if hasattr(self._source, "row_features"):
             return padded(np.asarray(self._features[places]), shape), labels
-        rows = self._held.rows.take(places)
-        return padded(self._held.schema.expand(rows.cells), shape), labels
+        rows = self._access.rows.take(places)
+        return padded(self._access.schema.expand(rows.cells), shape), labels

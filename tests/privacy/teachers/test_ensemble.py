@@ -13,7 +13,7 @@ from helpers import image_rows, planned
 
 import limbeck as lk
 from limbeck.data.persons import Sharing
-from limbeck.privacy import HeldRows, Noise, Unit
+from limbeck.privacy import Noise, RowAccess, Unit
 from limbeck.privacy.teachers.ensemble import Ensemble, Shards
 
 
@@ -90,7 +90,7 @@ def test_a_persons_rows_are_never_parted_by_their_classes() -> None:
 
 
 def ensemble_of(data: lk.Dataset, method: lk.GPATE) -> Ensemble:
-    held = HeldRows(data=data, noise=Noise.from_seed(0), progress=lambda done: None)
+    held = RowAccess(data=data, noise=Noise.from_seed(0), progress=lambda done: None)
     return Ensemble.of_rows(critics(method)[0], held)
 
 
