@@ -43,7 +43,7 @@ def rows_of(count: int, seed: int = 0) -> lk.Dataset:
 class Liar:
     """A teacher that keeps to no rule."""
 
-    said: Any
+    said: float | tuple[float, ...]
     size: int
     whole: bool = False
     count: int = 3
@@ -59,4 +59,4 @@ class Liar:
 
     def answer(self, state: Any, question: Any) -> Any:
         kind = jnp.int32 if self.whole else jnp.float32
-        return jnp.full(self.size, self.said, kind)
+        return jnp.full(self.size, jnp.asarray(self.said, kind), kind)
