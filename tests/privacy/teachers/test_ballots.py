@@ -158,5 +158,5 @@ def test_neither_price_nor_number_of_updates_depends_on_the_votes() -> None:
     made = lk.plan(method, SCHEMA, lk.Budget(1.0))
     images, labels = image_rows(40)
     for rows in ((images, labels), (np.zeros_like(images), labels), (images[:1], labels[:1])):
-        release = lk.distill(lk.read(rows, SCHEMA), method, lk.Budget(1.0), seed=1)
+        release = lk.distill(lk.read(rows, SCHEMA), method, lk.Budget(1.0), seed=1, check=False)
         assert release.certificate["charges"] == [c.facts() for c in made.charges]
