@@ -37,7 +37,7 @@ from .arithmetic import (
     recompute,
 )
 from .questions import check_questions
-from .seen import seen_section
+from .schema_check import schema_check_section
 
 PACKAGES = (
     "limbeck",
@@ -92,6 +92,7 @@ def make_certificate(
     law: bool,
     source: str,
     public_seed: int,
+    rows_seed: int | None = None,
     unpaid: str = "",
     chosen_among: Mapping[str, Any] | None = None,
     float_sums: Collection[str] = (),
@@ -108,15 +109,16 @@ def make_certificate(
         law: Whether the data were multiplied by zero (a test).
         source: Where the settings came from.
         public_seed: Of the features and the post-processing; with it they can be drawn again.
+        rows_seed: Of the released rows, likewise; None: no rows are released.
         unpaid: What in the settings was read off the rows without being paid for.
         chosen_among: The candidates that the settings were privately chosen among.
         float_sums: Names of charges whose sums were taken in float64, with a proven margin.
         check: How the schema was held against the rows before the run; by default it was not.
         engine: Where the sums were computed, with `name` and `version`; by default in this process.
     """
-    found = cost_of(charges, plan.budget, chosen_among)
+    price = cost_of(charges, plan.budget, chosen_among)
     reasons = _reasons(plan.budget, seeded=seeded, law=law, unpaid=unpaid)
-    facts, seen = schema.facts(), dict(check or seen_section(plan))
+    facts, seen = schema.facts(), dict(check or schema_check_section(plan))
     first = LOOKED if seen["seen"] == "without noise" else ASSUMPTIONS[0]
     return {
         "format": FORMAT,
@@ -126,20 +128,20 @@ def make_certificate(
         "not_releasable_because": reasons,
         "guarantee": _guarantee(plan.budget, facts),
         "unit": _unit(facts),
-        "accounting": accounting(found),
+        "accounting": accounting(price),
         "charges": [c.facts() for c in charges],
         "shares": {c.name: s for c, s in zip(plan.charges, plan.shares, strict=True)},
         "noise": _noise(charges, seeded, float_sums),
         "data": _data(plan, schema, facts),
-        "method": _method(plan, source, public_seed, chosen_among),
+        "method": _method(plan, source, public_seed, rows_seed, chosen_among),
         "public_files": [dict(file) for file in plan.method.public_files()],
         "check": seen,
         "trust_model": TRUST_MODEL,
         "assumptions": [first, *_assumptions(plan, schema)],
         "limits": list(LIMITS),
         "engine": dict(engine or {"name": "local", "version": None}),
-        "machine": _machine(),
-        "software": _versions(),
+        "machine": machine_facts(),
+        "software": package_versions(),
         "papers": list(plan.method.papers),
         "signature": None,
     }
@@ -185,16 +187,18 @@ def redistilled(
     """
     digest = certificate_digest(certificate)
     again = {"settings": method.settings(), "redistilled_from": digest}
-    made = {
+    if certificate["version"] > 1:
+        again["rows_seed"] = certificate["method"]["public_seed"]
+    renewed = {
         **certificate,
         "created": _today(),
         "method": {**certificate["method"], **again},
-        "software": _versions(),
+        "software": package_versions(),
     }
     if certificate["version"] > 1:
-        made["machine"] = _machine()
-    check_questions(made, schema, type(method))
-    return made
+        renewed["machine"] = machine_facts()
+    check_questions(renewed, schema, type(method))
+    return renewed
 
 
 def _reasons(budget: Budget, *, seeded: bool, law: bool, unpaid: str) -> list[str]:
@@ -247,7 +251,11 @@ def _data(plan: Plan, schema: Schema, facts: Mapping[str, Any]) -> dict[str, Any
 
 
 def _method(
-    plan: Plan, source: str, public_seed: int, chosen_among: Mapping[str, Any] | None
+    plan: Plan,
+    source: str,
+    public_seed: int,
+    rows_seed: int | None,
+    chosen_among: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     return {
         "name": plan.method.name,
@@ -256,6 +264,7 @@ def _method(
         "settings": plan.method.settings(),
         "settings_source": source,
         "public_seed": public_seed,
+        "rows_seed": rows_seed,
         "redistilled_from": None,
         "chosen_among": None if chosen_among is None else dict(chosen_among),
     }
@@ -269,15 +278,15 @@ def _assumptions(plan: Plan, schema: Schema) -> list[str]:
 
 def _brought(plan: Plan) -> list[str]:
     """Kinds of question from other packages, whose clip, sum and noise limbeck does not vouch for."""
-    found = {}
+    packages = {}
     for kind in {type(planned.question) for planned in plan.questions}:
         package = origin(kind)
         if package["name"] != "limbeck":
             version_of = package["version"] or "not installed"
-            found[kind.__name__] = f"{package['name']} ({version_of})"
+            packages[kind.__name__] = f"{package['name']} ({version_of})"
     return [
         f"Questions of the kind {name}, which {package} brings, clip, sum and noise as they are charged."
-        for name, package in sorted(found.items())
+        for name, package in sorted(packages.items())
     ]
 
 
@@ -297,7 +306,7 @@ def _noise(charges: Sequence[Charge], seeded: bool, float_sums: Collection[str])
     }
 
 
-def _machine() -> dict[str, Any]:
+def machine_facts() -> dict[str, Any]:
     """Where the sums were computed: maps in floating point give the same bits on like machines."""
     import jax
 
@@ -318,14 +327,15 @@ def _processor_model() -> str:
     return next(named, "") or platform.processor() or "unknown"
 
 
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+def package_versions() -> dict[str, str]:
+    """Versions of Python and of the packages that matter."""
+    versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+            versions[package] = "unknown"
+    return versions
 
 
 def _today() -> str:

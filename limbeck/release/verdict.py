@@ -34,6 +34,8 @@ class Verdict:
     certificate: Mapping[str, Any]
     open: tuple[str, ...] = ()
     """What stands against calling the release verified, in words; empty if nothing does."""
+    redone: str = ""
+    """What was made again from the release's own numbers, in words; empty if nothing was."""
 
     @property
     def verified(self) -> bool:
@@ -49,12 +51,14 @@ class Verdict:
         return self.cost.delta
 
 
-def verify(folder: str | Path, *, questions: bool = True) -> Verdict:
+def verify(folder: str | Path, *, questions: bool = True, deep: bool = False) -> Verdict:
     """Recompute epsilon from a release's certificate alone, and check every file against its sum.
 
     Args:
         folder: The release.
         questions: Also compare the charges with what the named method asks; needs JAX.
+        deep: Also make again what is free, from the measurements and public seeds, and compare: takes
+            about as long as `limbeck.redistill`.
 
     Returns:
         What it costs, and in `open` what could not be compared: an unknown method, say.
@@ -65,7 +69,7 @@ def verify(folder: str | Path, *, questions: bool = True) -> Verdict:
     folder = Path(folder)
     check_sums(folder)
     certificate = read_certificate(folder)
-    found = recompute(certificate)
+    price = recompute(certificate)
     try:
         check_schema_file(certificate, folder)
         with np.load(folder / "measurements.npz", allow_pickle=False) as file:
@@ -79,19 +83,21 @@ def verify(folder: str | Path, *, questions: bool = True) -> Verdict:
         if isinstance(error, ReleaseError):
             raise
         raise ReleaseError(f"{folder} is incomplete or malformed: {error!r}.") from None
-    return Verdict(cost=found, certificate=certificate, open=tuple(still_open))
+    redone, deeply_open = _redone(folder, certificate) if deep else ("", [])
+    still_open += deeply_open
+    return Verdict(cost=price, certificate=certificate, open=tuple(still_open), redone=redone)
 
 
 def _weaknesses(certificate: Mapping[str, Any]) -> list[str]:
-    found = []
+    weaknesses = []
     if names := removable_noise(certificate["charges"]):
-        found.append(
+        weaknesses.append(
             f"made with noise that can be removed ('{names[0]}': Gaussian noise in floating point); "
             "epsilon does not hold for it"
         )
     if certificate.get("signature") is not None:
-        found.append("it is signed, and this version does not check signatures")
-    return found
+        weaknesses.append("it is signed, and this version does not check signatures")
+    return weaknesses
 
 
 def _unasked(certificate: Mapping[str, Any], folder: Path) -> list[str]:
@@ -113,3 +119,20 @@ def _unasked(certificate: Mapping[str, Any], folder: Path) -> list[str]:
         return [f"questions not compared: this version does not read the schema ({error})"]
     check_questions(certificate, schema, method)
     return []
+
+
+def _redone(folder: Path, certificate: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """What was made again, and why more could not be, if so."""
+    try:
+        import jax  # noqa: F401
+
+        from .deep import redo
+        from .questions import known_method
+    except ImportError as error:
+        missing = "JAX" if error.name in (None, "jax", "jaxlib") else error.name
+        return "", [f"cannot be redone: {missing} is not installed"]
+    method = known_method(certificate)
+    if isinstance(method, str):
+        return "", [f"cannot be redone: {method}"]
+    redone = redo(folder, method)
+    return redone.words, list(redone.open)

@@ -21,7 +21,7 @@ from ..release import (
     draw,
     make_certificate,
     redistilled,
-    seen_section,
+    schema_check_section,
 )
 from ..schema import Schema
 from .recipe import make_method
@@ -143,7 +143,7 @@ def redistill(
         for name, values in release.measurements.items()
     }
     product = method.distill(schema, answers, seed=seed, progress=progress)
-    made = Release(
+    again = Release(
         schema=schema,
         certificate=certificate,
         data=draw(schema, product.source, rows or release_size(product, schema), seed=seed),
@@ -151,8 +151,8 @@ def redistill(
         measurements=release.measurements,
     )
     if out is not None:
-        made.save(out, force=force)
-    return made
+        again.save(out, force=force)
+    return again
 
 
 def check_read(data: object) -> None:
@@ -187,7 +187,7 @@ def _make(
     private, noise, method = paid.private, paid.noise, planned.method
     assert isinstance(method, AbstractMethod)
     schema = private.estimate()
-    public_seed = noise.public_seed("method")
+    public_seed, seed = noise.public_seed("method"), noise.public_seed("rows")
     product = method.run(private, seed=public_seed, progress=progress)
     certificate = make_certificate(
         planned,
@@ -199,11 +199,11 @@ def _make(
         source=settings_source,
         unpaid=unpaid,
         public_seed=public_seed,
-        check=seen_section(planned, paid.looks, paid.fits),
+        rows_seed=seed,
+        check=schema_check_section(planned, paid.looks, paid.fits),
     )
     check_before_publishing(certificate, schema, type(method), product.measurements)
     count = rows or release_size(product, schema)
-    seed = noise.public_seed("rows")
     return Release(
         schema=schema,
         certificate=certificate,
