@@ -26,7 +26,9 @@ QUESTIONS = {
     "dp-kip": (2, "33ebfac9ce06b36e"),
     "kip": (1, "d3c2797b5ac8dbde"),
     "full-mmd": (1, "d3c2797b5ac8dbde"),
-
+    "ndpdc": (1, "5d2b407dff197a4e"),
+    "dp-gan": (1, "b842bc6374c42dac"),
+    "dp-cgan": (1, "b842bc6374c42dac"),
 }  # fmt: skip
 """Version of each method, and digest of what it asks about a small table and about small images."""
 
