@@ -32,9 +32,6 @@ QUESTIONS = {
     "mst": (1, "fdbc61548a76c346"),
     "privbayes": (1, "67ba63d306ad409c"),
     "full-mmd": (1, "d3c2797b5ac8dbde"),
-    "ndpdc": (1, "5d2b407dff197a4e"),
-    "dp-gan": (1, "b842bc6374c42dac"),
-    "dp-cgan": (1, "b842bc6374c42dac"),
 }  # fmt: skip
 """Version of each method, and digest of what it asks about a small table and about small images."""
 
