@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from . import release as release
     from . import scores as scores
     from .accounting import Budget as Budget
+    from .audits import Audit as Audit
+    from .audits import audit as audit
     from .data import Dataset as Dataset
     from .data import draft_schema as draft_schema
     from .data import read as read
@@ -75,6 +77,7 @@ else:
         __name__,
         {
             "accounting": "Budget",
+            "audits": "Audit audit",
             "data": "Dataset draft_schema read",
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",

@@ -21,6 +21,7 @@ ORDER = [
     {"release"},
     {"evaluation"},
     {"run"},
+    {"audits"},
     {"report", "papers"},
     {"demo"},
     {"__init__"},
