@@ -20,7 +20,7 @@ from ..accounting import gaussian_epsilon
 from ..data import Dataset, bare_rows, read
 from ..methods import AbstractMethod
 from ..planning import Plan
-from ..privacy import HeldRows, Measurement, Noise, Private
+from ..privacy import Measurement, Noise, Private, RowAccess
 from ..privacy.map_spec import build_map
 from ..progress import Progress
 from ..release import Images, draw
@@ -61,7 +61,7 @@ class Watched(Private):
         sessions = []
         for world in self._worlds:
             noise = Noise(secret=self._secret, seeded=True)  # the same teachers' shards
-            held = HeldRows(data=world, noise=noise, progress=lambda done: None, key=self._key)
+            held = RowAccess(data=world, noise=noise, progress=lambda done: None, key=self._key)
             sessions.append(mechanism.session(held, row_map))
         numbers = iter(range(question.steps))
 

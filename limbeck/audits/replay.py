@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np

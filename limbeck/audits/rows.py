@@ -27,11 +27,11 @@ def generated_rows(schema: Schema, count: int, seed: int = 0) -> Any:
     same = np.arange(4, count, 5)
     slots[same], labels[same] = slots[same - 1], labels[same - 1]
     source = Distilled(slots=slots, labels=labels)
-    made = draw(replace(settled, asides=(), person=None), source, count, seed=seed)
+    made = draw(replace(settled, unread=(), person=None), source, count, seed=seed)
     if isinstance(made, Images):
         return made.images, made.labels
-    for aside in schema.asides:
-        made[aside.name] = "not read"
+    for unread in schema.unread:
+        made[unread.name] = "not read"
     if schema.person is not None:  # of one to four rows each
         ids = np.repeat(np.arange(count), 1 + np.arange(count) % 4)[:count]
         made[schema.person.column] = [f"{i}" for i in ids]

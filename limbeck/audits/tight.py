@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..accounting import Budget, Charge, cost
-from ..privacy import Gradients, HeldRows, Measurement, Noise, Planned, Stream, Unit
+from ..privacy import Gradients, Measurement, Noise, Planned, RowAccess, Stream, Unit
 from ..schema import Person
 from .bounds import AT_DELTA, CONFIDENCE, Curve, Interval, curve_of, epsilon_at_least, mu_between
 from .worst_cases import NOT_BUILT, WorstCase, losses, worst_case
@@ -213,7 +213,7 @@ class _Tried:
         summed: Any = None
         for repeat in range(-(-count // at_once)):
             noise = Noise.from_seed(seed).part(f"{with_units} {repeat}")
-            held = HeldRows(data=data, noise=noise, progress=lambda done: None)
+            held = RowAccess(data=data, noise=noise, progress=lambda done: None)
             session = mechanism.session(held, case.row_map) if sampled or summed is None else None
             for step in range(steps):
                 if session is not None and (sampled or summed is None):
@@ -229,7 +229,7 @@ class _Tried:
         charges = [replace(c, noise_multiplier=0.0) for c in question.charges(self.unit)]
         mechanism = question.calibrated(charges, self.unit, self.case.row_map)
         data = self.case.data(self.person, with_units=with_units)
-        held = HeldRows(data=data, noise=Noise.from_seed(0), progress=lambda done: None)
+        held = RowAccess(data=data, noise=Noise.from_seed(0), progress=lambda done: None)
         partial = mechanism.session(held, self.case.row_map).partial(0, self.case.state or {})
         return [
             a.values for a in mechanism.finish(partial, lambda c: Noise.from_seed(0).stream(c.name))

@@ -13,11 +13,12 @@ import optax
 from jaxtyping import Array
 
 from ...errors import LimbeckError, fraction, positive
-from ...nets import Generator, build_generator
+from ...nets import Generator, build_generator, moving_average
 from ...privacy import Asked, Gradients, Histogram, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress, check_values_declared
-from ..mean_embedding.embedding import COUNTS, class_weights, trained_source
+from ..class_counts import COUNTS, class_weights
+from ..source import trained_source
 from .discriminator import FlatDiscriminator
 
 GRADIENT = "discriminator's gradient"
@@ -140,7 +141,7 @@ class AbstractPrivateGAN(AbstractMethod):
         improve = optax.adam(self.learning_rate, b1=MOMENTUM)
         judged, taught, mean = sharpen.init(numbers), improve.init(learned), learned
 
-        def made(learned: Any, key: Array) -> tuple[Array, Array]:
+        def generated(learned: Any, key: Array) -> tuple[Array, Array]:
             code_key, label_key = jax.random.split(key)
             labels = jax.random.choice(label_key, len(chances), (self.batch,), p=chances)
             codes = jax.random.normal(code_key, (self.batch, self.code))
@@ -148,23 +149,20 @@ class AbstractPrivateGAN(AbstractMethod):
 
         @jax.jit
         def judge_better(numbers: Array, state: Any, learned: Any, real: Array, key: Array) -> Any:
-            rows, labels = made(learned, key)
-            slope = real + judge.made_gradient(numbers, rows, labels, self.clip)
+            rows, labels = generated(learned, key)
+            slope = real + judge.generated_gradient(numbers, rows, labels, self.clip)
             change, state = sharpen.update(slope, state)
             return self.limited(optax.apply_updates(numbers, change)), state
 
         @jax.jit
         def make_better(learned: Any, state: Any, mean: Any, numbers: Array, key: Array) -> Any:
-            def seems_made(learned: Any) -> Array:
-                rows, labels = made(learned, key)
+            def seems_generated(learned: Any) -> Array:
+                rows, labels = generated(learned, key)
                 return jax.vmap(judge.real_loss, (None, 0, 0))(numbers, rows, labels).mean()
 
-            change, state = improve.update(jax.grad(seems_made)(learned), state)
+            change, state = improve.update(jax.grad(seems_generated)(learned), state)
             learned = optax.apply_updates(learned, change)
-            mixed = jax.tree_util.tree_map(
-                lambda m, n: self.average * m + (1 - self.average) * n, mean, learned
-            )
-            return learned, state, mixed
+            return learned, state, moving_average(mean, learned, self.average)
 
         with private.steps(GRADIENT, judge.real_loss) as ask:
             for step, now in enumerate(jax.random.split(step_key, private.step_count(GRADIENT))):

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array
 
 from ...errors import LimbeckError, choice, not_negative, positive, unless_auto
 from ...features import centred, features_of, with_ridge
+from ...nets import fit
 from ...privacy import Asked, BareRows, Private
 from ...schema import Schema
 from ..base import Product, Progress
@@ -111,11 +111,11 @@ class KIP(AbstractKernelMethod):
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
         schema = private.schema
-        held = private.ask(ROWS).values
+        private_rows = private.ask(ROWS).values
         view, rng = self.view(schema), np.random.default_rng(seed)
-        known = held.labels >= 0
-        rows = view(schema.expand(held.cells[known])).astype(np.float32)
-        labels = held.labels[known]
+        known = private_rows.labels >= 0
+        rows = view(schema.expand(private_rows.cells[known])).astype(np.float32)
+        labels = private_rows.labels[known]
         codes = self.balanced_labels(schema)
         kernel = self.kernel.function(schema, seed)
         classes = len(schema.classes)
@@ -194,22 +194,22 @@ class KIP(AbstractKernelMethod):
         rows: int | None,
         progress: Progress,
     ) -> Learned:
-        steps, rate = self._steps(rows), self.learning_rate
-        optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps) if self.decay else rate)
-        both = self.targets == "learned"
+        def of_batch(learned: Learned, key: Array, batch: Any) -> Array:
+            if self.targets != "learned":
+                learned = learned._replace(targets=jax.lax.stop_gradient(learned.targets))
+            return loss(learned, batch)
 
-        @jax.jit
-        def update(learned: Learned, state: Any, data: Any) -> tuple[Learned, Any]:
-            slope = jax.grad(loss)(learned, data)
-            slope = slope if both else Learned(slope.rows, jnp.zeros_like(slope.targets))
-            change, state = optimiser.update(slope, state)
-            return optax.apply_updates(learned, change), state
-
-        state = optimiser.init(learned)
-        for step in range(steps):
-            learned, state = update(learned, state, next(data))
-            progress("learning", (step + 1) / steps)
-        return learned
+        return fit(
+            learned,
+            of_batch,
+            batches=data,
+            steps=self._steps(rows),
+            learning_rate=self.learning_rate,
+            falling=self.decay,
+            memory=0.999,
+            key=jax.random.key(0),  # the loss draws nothing
+            progress=lambda done: progress("learning", done),
+        )
 
     def _steps(self, rows: int | None) -> int:
         if self.epochs == "auto":
@@ -226,12 +226,12 @@ class KIP(AbstractKernelMethod):
         value = jax.jit(lambda x, s: kernel(x, s))
         inner, outer = 0.0, 0.0
         for at in range(0, len(rows), SOLVED_ROWS):
-            found = np.asarray(
+            values = np.asarray(
                 value(jnp.asarray(rows[at : at + SOLVED_ROWS], jnp.float64), learned.rows)
             )
-            inner = inner + found.T @ found
+            inner = inner + values.T @ values
             wanted = np.eye(classes)[labels[at : at + SOLVED_ROWS]] - 1 / classes
-            outer = outer + found.T @ wanted
+            outer = outer + values.T @ wanted
         gram = np.asarray(with_ridge(value(learned.rows, learned.rows), self.ridge))
         solved = gram @ np.linalg.lstsq(inner, outer)[0] if len(rows) else learned.targets
         return Learned(learned.rows, jnp.asarray(solved))
