@@ -31,6 +31,16 @@ Every method is attacked by `limbeck audit`, on rows that are made up. Each clai
 {delta:g}. Settings are small (few steps, small networks): the code that clips, sums and noises is the same.
 This page was made by `make audit` with limbeck {version} on {machine}.
 
+To attack a method yourself, or what a release claims:
+
+```sh
+limbeck audit --method marginals --quick --out audit.json
+```
+
+A release is named by its folder (`limbeck audit adult-release`): method, settings, schema and noise are then those of its
+certificate. `--recipe` and `--set` choose other settings, `--schema` other columns, `--epsilon` and `--delta` another claim. No row of
+yours is read and nothing is spent. In Python, `limbeck.audit("marginals")` gives the same findings. Exit code 2: a claim is broken.
+
 ## Many draws
 
 The real mechanisms of all questions that a run asks, at the noise of its plan, in two worlds: one unit is there, moving
@@ -67,6 +77,26 @@ row, density ratio; weak attacks, which prove little)? Epsilon at delta {delta:g
 {runs}
 
 Together {seconds:,.0f} seconds. {verdict}
+
+## The file `audit.json`
+
+`limbeck audit` writes what it found. A report shows it where it lies beside the release that it is about.
+
+| Field | Meaning |
+|---|---|
+| `format`, `version` | "limbeck audit", 1 |
+| `holds` | whether no part contradicts the claim |
+| `method`, `settings`, `dataset`, `unit`, `adjacency` | what was audited |
+| `epsilon`, `delta` | the claim |
+| `release` | SHA-256 of the certificate, or null |
+| `software` | version of limbeck |
+| `findings` | a list, one for each part |
+| `findings[].part` | "replay", "noise", "draws", "one run" or "release" |
+| `findings[].holds`, `.says`, `.broken` | whether it holds, in a line, and what contradicts the claim |
+| `findings[].claim`, `.bound`, `.delta`, `.confidence` | epsilon claimed and epsilon certainly spent, at which delta, how surely; null where a part has none |
+| `findings[].tight` | whether the worst case was built for everything that is asked |
+| `findings[].runs`, `.seconds` | runs that were made, and time |
+| `findings[].facts` | figures of the part: how far each measurement moved, the trade-off curve (draws above each threshold with and without the unit), an interval of mu, what was left out and why, guesses and how many were right |
 """
 
 

@@ -26,7 +26,7 @@ CUTS = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
 """Thresholds of the privacy loss, in parts of the claim: chosen before anything is drawn."""
 NUMBERS = 60_000_000
 """Numbers drawn in each world, at most."""
-TRIALS = 1_500_000
+TRIALS = 1_000_000
 """Runs tried in each world, at most."""
 AT_ONCE = 4096
 """Answers that are noised together, where one unit moves a whole answer."""
