@@ -33,8 +33,8 @@ This page was made by `make audit` with limbeck {version} on {machine}.
 
 To attack a method yourself, or what a release claims:
 
-```sh
-limbeck audit --method marginals --quick --out audit.json
+```console
+$ limbeck audit --method marginals --quick --out audit.json
 ```
 
 A release is named by its folder (`limbeck audit adult-release`): method, settings, schema and noise are then those of its

@@ -283,7 +283,8 @@ def _box_muller(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[np.ndarray]]:
     drawn: list[np.ndarray] = []
 
     def finalise(self: GridSum, total: np.ndarray, stream: Any) -> np.ndarray:
-        uniform = stream.uniform(2 * ((total.size + 1) // 2)).reshape(2, -1)
+        words = stream.words(2 * ((total.size + 1) // 2)) >> np.uint64(11)
+        uniform = (words + np.uint64(1)).reshape(2, -1) * 2.0**-53
         radius, angle = np.sqrt(-2 * np.log(uniform[0])), 2 * np.pi * uniform[1]
         drawn.append(np.concatenate([radius * np.cos(angle), radius * np.sin(angle)]))
         return total * self.grid + self.noise * drawn[-1][: total.size].reshape(total.shape)
