@@ -14,6 +14,9 @@ PLAY = {
 
 SMALL: dict[str, dict[str, Any]] = {
     "marginals": {"grid": 32, "groups": 4, "soft_rows": 150, "steps": 2},
+    "aim": {"grid": 8, "groups": 3, "rounds": 3, "round_steps": 2, "last_steps": 2},
+    "mst": {"grid": 8, "groups": 3, "last_steps": 2},
+    "privbayes": {"grid": 8, "groups": 3},
     "measure-once": {
         "per_class": 2, "clusters": 2, "networks": 2, "network_width": 4, "features": 24,
         "teacher_steps": 2, "steps": 2,
