@@ -241,7 +241,11 @@ def _draws(of: _Subject, quick: bool, seed: int, progress: Progress) -> Finding:
     if found.bound > found.claim:
         broken.insert(0, f"epsilon is at least {found.bound:.4g}, and {found.claim:.4g} is claimed")
     says = f"epsilon at delta {AT_DELTA:g} is at least {found.bound:.4g} of the claimed {found.claim:.4g}"
-    rest = "".join(f"; '{name}' left out: {why}" for name, why in found.left_out.items())
+    why = dict.fromkeys(found.left_out.values())
+    rest = "".join(
+        f"; left out: {', '.join(n for n, w in found.left_out.items() if w == reason)} ({reason})"
+        for reason in why
+    )
     return Finding(
         part="draws",
         holds=not broken,
