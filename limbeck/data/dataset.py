@@ -16,7 +16,8 @@ from typing import IO, Protocol
 import numpy as np
 
 from ..errors import DataError
-from ..schema import Numbers, Raw, Schema, Values
+from ..schema import Category, Numbers, Numeric, Raw, Schema, Values
+from ..schema.states import MISSING, UNKNOWN
 from .persons import Sharing, person_digests, shared
 
 ROWS_IN_MEMORY = 1 << 29
@@ -37,7 +38,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label; how
+    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label, or no target; how
     the cells of all columns, the label's too, stand to the schema (`limbeck.schema.STATES`); and where
     persons are protected whose they are, with the label -1 for rows that are not kept."""
 
@@ -109,9 +110,10 @@ class Dataset:
         without a declared label, which enter no question."""
         for chunk in self._source.chunks(self.schema):
             raw = chunk[name]
-            if isinstance(raw, Values) and self.schema.label:
-                labels = self.schema.label.encode(chunk[self.schema.label.name])
-                raw = Values(np.where(labels < 0, -1, raw.codes), raw.distinct)
+            predicted = self.schema.label or self.schema.target
+            if isinstance(raw, Values) and predicted:
+                without = ~_says_something(predicted, chunk[predicted.name])
+                raw = Values(np.where(without, -1, raw.codes), raw.distinct)
             yield raw
 
     def _content(self) -> bytes:
@@ -146,6 +148,9 @@ def _encode(
         codes = np.zeros(len(cells), np.int32)
         if schema.label:
             codes = schema.label.encode(raw[schema.label.name]).astype(np.int32)
+        elif schema.target:
+            there = _says_something(schema.target, raw[schema.target.name])
+            codes = np.where(there, schema.target_codes(cells), -1)
         store.add(cells)
         states.add(np.stack([c.states(raw[c.name]) for c in schema.columns], axis=1))
         labels.append(codes)
@@ -160,6 +165,13 @@ def _encode(
     all_labels = np.concatenate(labels) if labels else np.zeros(0, np.int32)
     rows = Rows(store.close(width), all_labels, states.close(len(schema.columns)))
     return rows, np.concatenate(persons) if schema.person else None, digest.digest()
+
+
+def _says_something(column: Category | Numeric, raw: Raw) -> np.ndarray:
+    """Where a label has one of its declared values, or a target a number."""
+    if isinstance(column, Category):
+        return column.encode(raw) >= 0
+    return ~np.isin(column.states(raw), (MISSING, UNKNOWN))
 
 
 def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:

@@ -58,7 +58,12 @@ def check_admitted(run: Run, before: Sequence[Run], declared: Lifetime, held: Li
         )
     after = spent([*before, run], held) if run.private else 0.0
     if after > held.epsilon * (1 + 1e-9):
-        price = "cannot be paid at all" if math.isinf(after) else f"would bring that to {after:.4g}"
+        price = (
+            "needs more delta than that holds (a lifetime of less epsilon loses less of it to the rounding of "
+            "noise)"
+            if math.isinf(after)
+            else f"would bring that to {after:.4g}"
+        )
         raise BudgetExceeded(
             f"Budget spent: '{run.dataset}' may cost epsilon {held.epsilon:g} over its lifetime "
             f"(delta {held.delta:g}, filter {held.filter}); {spent(before, held):.4g} is spent "

@@ -72,7 +72,8 @@ class Generated:
         if schema.image:
             return slots, labels
         # A generator gives chances of categories and of gaps: one of each is drawn.
-        return schema.collapse(slots, np.random.default_rng([seed, 1])), labels
+        cells = schema.collapse(slots, np.random.default_rng([seed, 1]))
+        return schema.in_bins(cells, labels), labels
 
     def _chosen(
         self,

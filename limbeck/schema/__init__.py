@@ -36,5 +36,6 @@ from .schema import dataset_name as dataset_name
 from .states import STATES as STATES
 from .states import counted as counted
 from .states import says_nothing as says_nothing
+from .target import bins_of as bins_of
 from .toml import UNFILLED as UNFILLED
 from .toml import toml_value as toml_value

@@ -16,6 +16,10 @@ from .raw import Numbers, Raw, as_numbers
 from .states import MISSING, OUTSIDE, UNKNOWN
 
 
+MOST_BINS = 100
+"""Bins of a target, at most."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Numeric:
     """An integer or a float within declared bounds."""
@@ -35,6 +39,11 @@ class Numeric:
     """"log": cells lie evenly in the logarithm, for amounts of many sizes; zero stands apart."""
     step: float | None = None
     """Distance of the values that there are, counted from `min`; of integers 1."""
+    target: bool = False
+    """Whether models will predict it: what a label is among categories."""
+    bins: int | None = None
+    """Of a target, the parts of its range that methods treat as classes; None: as many as the declared rows
+    allow."""
     reads: ClassVar[str] = "numbers"
 
     def __post_init__(self) -> None:
@@ -54,6 +63,15 @@ class Numeric:
             )
         if self.scale == "log":
             self._check_logarithm(low)
+        if self.target and self.missing:
+            raise SchemaError(
+                f"Column '{self.name}': a target cannot be missing; rows without one count as nothing."
+            )
+        if self.bins is not None and not (self.target and 1 <= self.bins <= MOST_BINS):
+            raise SchemaError(
+                f"Column '{self.name}': `bins` are of a target (target = true), from 1 to {MOST_BINS}; got "
+                f"{self.bins}."
+            )
 
     def _check_logarithm(self, low: float) -> None:
         if low < 0:
@@ -196,6 +214,10 @@ class Numeric:
         unusual: dict[str, object] = {} if self.scale == "linear" else {"scale": self.scale}
         if self.step is not None:
             unusual["step"] = shown(self.step)
+        if self.target:
+            unusual["target"] = True
+        if self.bins is not None:
+            unusual["bins"] = self.bins
         return bound | outer | unusual | {"missing": self.missing, "outside": self.outside}
 
 

@@ -26,6 +26,7 @@ from .lifetime import Lifetime, is_number
 from .numeric import Numeric
 from .person import Person
 from .raw import Scalar
+from .target import bins_of, into_bins, target_bins
 
 
 def dataset_name(written: str) -> str:
@@ -113,10 +114,17 @@ class Schema:
                 f"Only one column can be the label, but '{labels[0]}' and '{labels[1]}' both are. "
                 'Make the other one kind = "category".'
             )
+        targets = [c.name for c in self.columns if isinstance(c, Numeric) and c.target]
+        if len(labels + targets) > 1:
+            first, second = (labels + targets)[:2]
+            raise SchemaError(
+                f"Models predict one column, the label or the target, but '{first}' and '{second}' both "
+                "are such. Take `target = true` out of one, or make the label a category."
+            )
         if self.label and self.label.estimated:
             raise SchemaError(f"Label '{self.label.name}': the label's values must be declared.")
-        if not self.inputs:
-            raise SchemaError("The schema declares no column besides the label.")
+        if len(self.inputs) == (self.target is not None):
+            raise SchemaError("The schema declares no column besides what is to be predicted.")
         if self.image and len(self.inputs) > 1:
             raise SchemaError("An image schema holds one image column and at most a label.")
         if self.person:
@@ -155,14 +163,34 @@ class Schema:
         return next((c for c in self.columns if isinstance(c, Category) and c.label), None)
 
     @property
+    def target(self) -> Numeric | None:
+        """The number that models will predict. It stays among the inputs; its bins are the classes."""
+        return next((c for c in self.columns if isinstance(c, Numeric) and c.target), None)
+
+    @property
     def classes(self) -> tuple[Scalar, ...]:
-        """The label's declared values; one nameless class where there is no label."""
+        """The label's declared values, or the bins of the target; else one nameless class."""
+        if self.target:
+            return target_bins(self.target, self.rows, len(self.inputs))
         return self.label.values if self.label else ("",)
 
     @property
     def inputs(self) -> tuple[Column, ...]:
         """All columns but the label."""
         return tuple(c for c in self.columns if c.kind != "label")
+
+    def target_codes(self, cells: np.ndarray) -> np.ndarray:
+        """Of encoded rows (rows, columns) the bin of each one's target."""
+        assert self.target is not None
+        return bins_of(cells[:, self.inputs.index(self.target)], len(self.classes))
+
+    def in_bins(self, cells: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Encoded rows whose targets lie in the bins that their label codes say, if there is a target."""
+        if self.target is None:
+            return cells
+        cells, place = cells.copy(), self.inputs.index(self.target)
+        cells[:, place] = into_bins(cells[:, place], labels, len(self.classes))
+        return cells
 
     @property
     def image(self) -> Image | None:

@@ -22,7 +22,7 @@ import numpy as np
 from ...errors import LimbeckError, choice, fraction, not_negative, positive, unless_auto
 from ...features import ColumnPairs, ColumnScores, SingleColumns, group_cells, most_cells
 from ...privacy import Asked, Histogram, Measurement, OuterSum, Private, Sum
-from ...schema import Schema
+from ...schema import Schema, bins_of
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
 from ..mean_embedding.embedding import COUNTS, class_weights
 from ..part import Auto
@@ -42,6 +42,7 @@ GROUP_ROWS = 4.0
 """Rows that a group should hold, in units of the noise of a pair's count over all classes."""
 FEWEST_CELLS, MOST_CELLS = 16, 256
 """Number of cells of a numeric column, at least and at most, unless a user sets it."""
+BELOW_ONE = float(np.nextafter(1, 0))
 CELL_ROWS = 10.0
 """Rows of a class that a cell should hold on average, in units of the root of the columns: noise at
 epsilon 1 is four to seven such units."""
@@ -150,7 +151,7 @@ class Marginals(AbstractMeasureOnce):
             answer = private.ask(CORRELATIONS, spec, state)
             return {COUNTS: counts, SINGLES: singles, CORRELATIONS: answer}
         noise = private.noise_of(PAIRS)
-        groups = self._groups(private.schema, counts.values, singles.values, noise)
+        groups = self._groups(private.schema, counts.values, singles, noise)
         pairs = private.ask(PAIRS, self.map_spec("column_pairs", seed), {"groups": groups})
         matrices = pairs.values.reshape(len(counts.values), *ColumnPairs.shape_of(groups))
         return {COUNTS: counts, SINGLES: singles, PAIRS: pairs._replace(values=matrices)}
@@ -208,7 +209,11 @@ class Marginals(AbstractMeasureOnce):
         counts, singles, pairs = (measured[name].values for name in (COUNTS, SINGLES, PAIRS))
         noise = {name: answer.noise for name, answer in measured.items()}
         weights, size = class_weights(counts)
-        groups = self._groups(schema, counts, singles, noise[PAIRS])
+        groups = self._groups(schema, counts, measured[SINGLES], noise[PAIRS])
+        possible = self._possible(schema)
+        into = np.eye(int(_numbered(groups).max()) + 1)[_numbered(groups)]
+        met = (possible @ into > 0).astype(np.float64)
+        singles, pairs = singles * possible, pairs * met[:, :, None] * met[:, None, :]
         marginals = _noisy_marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
         # As many soft rows as the measured pairs can tell apart.
         telling = SOFT_ROWS_PER_NOISE * size / _count_error(noise[PAIRS])
@@ -284,7 +289,7 @@ class Marginals(AbstractMeasureOnce):
         )
 
     def _groups(
-        self, schema: Schema, counts: np.ndarray, singles: np.ndarray, noise: float
+        self, schema: Schema, counts: np.ndarray, singles: Measurement, noise: float
     ) -> list[np.ndarray]:
         """For each column the group of each cell.
 
@@ -293,31 +298,53 @@ class Marginals(AbstractMeasureOnce):
         Args:
             schema: The settled schema.
             counts: Noisy numbers of rows, (classes,).
-            singles: Noisy counts of all columns' cells, (classes, cells).
+            singles: The noisy counts of all columns' cells, (classes, cells).
             noise: Standard deviation of the noise that pair counts will have.
         """
         most, classes = self._groups_per_column(schema), len(counts)
         floor = GROUP_ROWS * noise * math.sqrt(classes / 2)
         rows = class_weights(counts)[1]
         start, groups = 0, []
+        cleared = self._cleared(schema, singles).sum(axis=0)
         for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
-            pooled = to_simplex(singles[:, start : start + cells.count].sum(axis=0), rows)
+            pooled = _shared_out(cleared[start : start + cells.count], rows)
             groups.append(group_cells(cells, pooled, most=most, floor=floor))
             start += cells.count
         return groups
 
     def _cleared(self, schema: Schema, singles: Measurement) -> np.ndarray:
-        """Noisy counts of cells; without a label, with nothing in numbers' cells that seem to be empty."""
-        cleared, start = singles.values.copy(), 0
+        """Noisy counts of cells, with nothing in cells where a target cannot be; and without a label with
+        nothing in numbers' cells that seem to be empty."""
+        possible, start = self._possible(schema), 0
+        cleared, errors = singles.values * possible, _count_error(singles.noise) * possible
         if schema.label:  # not tried there
             return cleared
-        error = _count_error(singles.noise)
         for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
+            place = slice(start, start + cells.values)
             if cells.ordered:
-                place = slice(start, start + cells.values)
-                cleared[:, place] *= clear_cells(cleared[:, place].sum(axis=0), error)
+                # Of all classes together, or of any alone: far values may be those of one class.
+                sides = [(cleared[:, place].sum(axis=0), np.sqrt((errors[:, place] ** 2).sum(axis=0)))]
+                sides += zip(cleared[:, place], errors[:, place], strict=True)
+                clear = np.any([clear_cells(*side) for side in sides], axis=0)
+                if clear.any():
+                    cleared[:, place] *= clear
             start += cells.count
         return cleared
+
+    def _possible(self, schema: Schema) -> np.ndarray:
+        """Whether rows of a class can lie in a cell, (classes, cells): 0 in a target's cells outside the bin."""
+        columns, classes = SingleColumns(schema, grid=self._cells(schema)).cells, len(schema.classes)
+        found = np.ones((classes, sum(c.count for c in columns)))
+        start = 0
+        for cells in columns:
+            if cells.column is schema.target:
+                codes, ends = np.arange(cells.count), np.zeros(cells.count)
+                low, high = (cells.placed(codes, at + ends) for at in (0.0, BELOW_ONE))
+                first, last = bins_of(low, classes), bins_of(high, classes)
+                each = np.arange(classes)[:, None]
+                found[:, start : start + cells.count] = (first <= each) & (each <= last)
+            start += cells.count
+        return found
 
     def _chances(self, schema: Schema, counts: np.ndarray, singles: Measurement) -> np.ndarray:
         """Probability of each cell of a column, (classes, cells), from noisy answers alone."""
@@ -376,8 +403,10 @@ def _chances_within(
         error: Standard deviation of a noisy count.
     """
     chances = np.zeros_like(singles)
+    held = (singles != 0).any(axis=0)  # the others were cleared
     for group in range(int(groups.max()) + 1):
         cells = np.flatnonzero(groups == group)
+        cells = cells[held[cells]] if held[cells].any() else cells
         own = singles[:, cells]
         common = to_simplex(own.sum(axis=0), max(float(own.sum()), 1.0))
         for label, total in enumerate(np.maximum(totals[:, group], 1e-6)):
@@ -387,6 +416,15 @@ def _chances_within(
             mixed = to_simplex(trust * own[label] + (1 - trust) * expected, total)
             chances[label, cells] = mixed / total
     return chances
+
+
+def _shared_out(counts: np.ndarray, rows: float) -> np.ndarray:
+    """Noisy counts of a column's cells made non-negative with that sum; cleared ones stay zero."""
+    held, found = counts != 0, np.zeros(len(counts))
+    if not held.any():
+        return to_simplex(counts, rows)
+    found[held] = to_simplex(counts[held], rows)
+    return found
 
 
 def _numbered(groups: list[np.ndarray]) -> np.ndarray:

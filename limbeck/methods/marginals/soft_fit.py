@@ -7,7 +7,6 @@ price for every dependence between columns, so that noise is not taken for one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +22,9 @@ from ...nets import fit
 
 MOST_WORK = 1.25e8
 """Multiplications per update that a wide table may cost; it gets fewer soft rows beyond."""
-CLEAR = 3.0
-"""Noise, in standard deviations, above which a sum of counts is taken for rows."""
+CLEAR = 4.5
+"""Noise, in standard deviations, above which a sum of counts is taken for rows: thousands of sums are looked at,
+and one empty cell of wide bounds that is taken for rows ruins a column's spread and correlations."""
 FEWEST_ROWS = 50
 """Number of soft rows of a class, at least."""
 
@@ -160,22 +160,29 @@ def _loss(soft: Soft, key: Array, target: Any) -> Array:
     return total / target["pair"].size
 
 
-def clear_cells(counts: np.ndarray, error: float) -> np.ndarray:
+def clear_cells(counts: np.ndarray, errors: np.ndarray) -> np.ndarray:
     """Which of neighbouring cells hold rows, by noisy counts: those in the shortest runs whose sums stand
     out of the noise. Else noise in the empty cells of wide bounds would be drawn as values far out.
 
-    >>> clear_cells(np.array([90.0, 8.0, 9.0, 9.0, 8.0, -9.0, 9.0, -9.0]), 4.0).astype(int)
+    Args:
+        counts: Noisy counts of cells.
+        errors: Standard deviations that they err by; 0 where a count is known to be 0.
+
+    >>> counts = np.array([90.0, 12.0, 13.0, 13.0, 12.0, -9.0, 9.0, -9.0])
+    >>> clear_cells(counts, np.full(8, 4.0)).astype(int)
     array([1, 1, 1, 1, 1, 0, 0, 0])
     """
     held, length = np.zeros(len(counts), bool), 1
-    sums, taken = np.append(0.0, np.cumsum(counts)), np.zeros(len(counts) + 1, int)
+    sums, variances = (np.append(0.0, np.cumsum(x)) for x in (counts, errors**2))
+    taken = np.zeros(len(counts) + 1, int)
     while length <= len(counts):
         taken[1:] = np.cumsum(held)
-        clear = sums[length:] - sums[:-length] > CLEAR * error * math.sqrt(length)
+        spread = np.sqrt(variances[length:] - variances[:-length])
+        clear = sums[length:] - sums[:-length] > CLEAR * spread
         for start in np.flatnonzero(clear & (taken[length:] == taken[:-length])):
             held[start : start + length] = True
         length *= 2
-    return held if held.any() else np.ones(len(counts), bool)
+    return held
 
 
 def to_simplex(values: np.ndarray, total: float) -> np.ndarray:
