@@ -100,9 +100,9 @@ class Dataset:
             return rows
         if self._kept is None or self._kept[0] != key:
             assert self._persons is not None
-            found = shared(self._persons, rows.cells, rows.labels, key, person.rows_at_most)
-            labels = np.where(found.rank < 0, -1, rows.labels)
-            self._kept = key, Rows(rows.cells, labels, rows.states, found)
+            sharing = shared(self._persons, rows.cells, rows.labels, key, person.rows_at_most)
+            labels = np.where(sharing.rank < 0, -1, rows.labels)
+            self._kept = key, Rows(rows.cells, labels, rows.states, sharing)
         return self._kept[1]
 
     def _values(self, name: str) -> Iterator[Raw]:

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
-from .aside import Aside
 from .category import Category
 from .columns import Column
 from .image import Image
@@ -27,6 +26,7 @@ from .numeric import Numeric
 from .person import Person
 from .raw import Scalar
 from .target import bins_of, into_bins, target_bins
+from .unread import Unread
 
 
 def dataset_name(written: str) -> str:
@@ -79,14 +79,14 @@ class Schema:
     """What stands between the fields of a CSV file; None: whichever is frequent in its first line."""
     decimal: str = "."
     """What numbers that are written as texts have before their fractions: "." or ","."""
-    asides: tuple[Aside, ...] = ()
+    unread: tuple[Unread, ...] = ()
     """Texts and ids: columns of the file of which no cell is read."""
     estimate_share: float = 0.1
     """Share of the budget that goes to estimating bounds and values, where that is asked for."""
     lifetime: Lifetime = Lifetime()
 
     def __post_init__(self) -> None:
-        names = [c.name for c in (*self.columns, *self.asides)]
+        names = [c.name for c in (*self.columns, *self.unread)]
         twice = {n for n in names if names.count(n) > 1}
         if twice:
             raise SchemaError(f"Column '{sorted(twice)[0]}' is declared twice.")
@@ -242,19 +242,19 @@ class Schema:
                 else cells[:, place[column.name]]
             )
             series.append(column.decode(at))
-        for aside in self.asides:  # in the order of their places
-            if aside.kind == "id":
-                texts = sum(a.kind == "text" and a.place < aside.place for a in self.asides)
-                series.insert(aside.place - texts, aside.fresh(len(cells)))
+        for unread in self.unread:  # in the order of their places
+            if unread.kind == "id":
+                texts = sum(u.kind == "text" and u.place < unread.place for u in self.unread)
+                series.insert(unread.place - texts, unread.fresh(len(cells)))
         return pd.concat(series, axis=1)
 
-    def resolve(self, found: Mapping[str, tuple[Any, ...]]) -> Schema:
+    def resolve(self, settled: Mapping[str, tuple[Any, ...]]) -> Schema:
         """The schema with estimated bounds (low, high) and values filled in."""
 
         def settle(column: Column) -> Column:
             if not column.estimated:
                 return column
-            got = found[column.name]
+            got = settled[column.name]
             if isinstance(column, Numeric):
                 low = got[0] if column.min is None else column.min
                 high = got[1] if column.max is None else column.max
@@ -311,8 +311,8 @@ class Schema:
         if self.decimal != ".":
             unusual["decimal"] = self.decimal
         columns = [{"name": c.name, "kind": c.kind} | c.facts() for c in self.columns]
-        for aside in self.asides:
-            columns.insert(aside.place, {"name": aside.name, "kind": aside.kind})
+        for unread in self.unread:
+            columns.insert(unread.place, {"name": unread.name, "kind": unread.kind})
         if self.person:
             unusual["person"] = self.person.facts()
         return {

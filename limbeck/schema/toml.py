@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SchemaError
-from .aside import Aside
 from .category import Category
 from .columns import Column
 from .date import Date
+from .date_time import DateTime
 from .duration import Duration
 from .image import Image
 from .lifetime import Lifetime, is_number
-from .moment import Moment
 from .numeric import Numeric
 from .person import parse_person
 from .schema import Schema
+from .unread import Unread
 
 UNFILLED = "?"
 """What a drafted schema holds where the owner has to declare something."""
@@ -107,10 +107,10 @@ def parse(text: str, where: str) -> Schema:
             encoding=raw.get("encoding", "utf-8"),
             delimiter=raw.get("delimiter"),
             decimal=raw.get("decimal", "."),
-            asides=tuple(c for c in parsed if isinstance(c, Aside)),
+            unread=tuple(c for c in parsed if isinstance(c, Unread)),
             estimate_share=raw.get("estimate_share", 0.1),
             lifetime=_lifetime(raw.get("lifetime", {})),
-            columns=tuple(c for c in parsed if not isinstance(c, Aside)),
+            columns=tuple(c for c in parsed if not isinstance(c, Unread)),
             person=parse_person(raw.get("person")),
         )
     except SchemaError as error:
@@ -145,7 +145,7 @@ def toml_value(value: object) -> str:
     return repr(value)
 
 
-def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column | Aside:
+def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column | Unread:
     name, kind = raw.get("name"), raw.get("kind")
     if not isinstance(name, str) or not name:
         raise SchemaError(f'{where}: every [[column]] needs name = "...".')
@@ -154,7 +154,9 @@ def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column
         return SchemaError(f"{where}{_line_of(text, name, key)}: column '{name}': {what}")
 
     if kind == "target":
-        raise refuse("kind", 'a target is a number: kind = "integer" or "float", and target = true.')
+        raise refuse(
+            "kind", 'a target is a number: kind = "integer" or "float", and target = true.'
+        )
     if not isinstance(kind, str) or kind not in _KEYS:
         what = "it has no kind." if kind is None else f"unknown kind {kind!r}."
         raise refuse("kind", f"{what} Use kind = one of {', '.join(_KEYS)}.")
@@ -205,12 +207,12 @@ def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column
         raise refuse("outer", f"expected outer = [lowest, highest], two numbers; got {outer!r}.")
     try:
         if kind in ("text", "id"):
-            return Aside(name=name, kind=kind, place=place)
+            return Unread(name=name, kind=kind, place=place)
         return _build(kind, raw)
     except (SchemaError, TypeError, ValueError) as error:
         # The column is named already.
-        told = re.sub(rf"^(Column|Label|Image) '{re.escape(name)}': ", "", str(error))
-        raise refuse("name", told) from None
+        reason = re.sub(rf"^(Column|Label|Image) '{re.escape(name)}': ", "", str(error))
+        raise refuse("name", reason) from None
 
 
 def _build(kind: str, raw: Mapping[str, Any]) -> Column:
@@ -233,7 +235,7 @@ def _build(kind: str, raw: Mapping[str, Any]) -> Column:
         }
         return Date(**(rest | bounds))
     if kind == "datetime":
-        return Moment(**(rest | {key: _moment(rest[key]) for key in ("min", "max")}))
+        return DateTime(**(rest | {key: _moment(rest[key]) for key in ("min", "max")}))
     if kind == "duration":
         return Duration(**(rest | {key: str(rest[key]) for key in ("min", "max")}))
     if kind == "boolean":

@@ -323,7 +323,9 @@ class Marginals(AbstractMeasureOnce):
             place = slice(start, start + cells.values)
             if cells.ordered:
                 # Of all classes together, or of any alone: far values may be those of one class.
-                sides = [(cleared[:, place].sum(axis=0), np.sqrt((errors[:, place] ** 2).sum(axis=0)))]
+                sides = [
+                    (cleared[:, place].sum(axis=0), np.sqrt((errors[:, place] ** 2).sum(axis=0)))
+                ]
                 sides += zip(cleared[:, place], errors[:, place], strict=True)
                 clear = np.any([clear_cells(*side) for side in sides], axis=0)
                 if clear.any():
@@ -333,7 +335,10 @@ class Marginals(AbstractMeasureOnce):
 
     def _possible(self, schema: Schema) -> np.ndarray:
         """Whether rows of a class can lie in a cell, (classes, cells): 0 in a target's cells outside the bin."""
-        columns, classes = SingleColumns(schema, grid=self._cells(schema)).cells, len(schema.classes)
+        columns, classes = (
+            SingleColumns(schema, grid=self._cells(schema)).cells,
+            len(schema.classes),
+        )
         found = np.ones((classes, sum(c.count for c in columns)))
         start = 0
         for cells in columns:
