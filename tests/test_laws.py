@@ -164,7 +164,7 @@ def _measured(
 @each_case
 def test_charged_is_executed(case: Case) -> None:
     release = released(case)
-    planned = lk.plan(case.method, case.schema, lk.Budget(1.0))
+    planned = lk.plan(case.method, case.schema, lk.Budget(1.0), check=True)
     assert release.certificate["charges"] == [c.facts() for c in planned.charges]
 
 

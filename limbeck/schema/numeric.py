@@ -14,7 +14,6 @@ from ..errors import SchemaError
 from .raw import Numbers, Raw, as_numbers
 from .states import MISSING, OUTSIDE, UNKNOWN, check_outside
 
-
 MOST_BINS = 100
 """Bins of a target, at most."""
 

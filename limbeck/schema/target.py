@@ -22,10 +22,8 @@ def target_bins(target: Numeric, rows: int | None, columns: int) -> tuple[str, .
     >>> target_bins(Numeric(name="x", min=0, max=8, target=True, bins=2), None, 3)
     ('0 to 4', '4 to 8')
     """
-    count = target.bins
-    if count is None and rows is None:
-        count = BINS
-    elif count is None:
+    count = target.bins or BINS
+    if target.bins is None and rows is not None:
         count = min(AUTOMATIC_BINS, max(1, rows // (ROWS_PER_COLUMN * columns)))
     # No more bins than values; where bounds are estimated, they are not known when questions are planned.
     if target.units is not None and target.outer is None:

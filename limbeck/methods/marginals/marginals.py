@@ -22,12 +22,21 @@ import numpy as np
 from ...errors import LimbeckError, choice, fraction, not_negative, positive, unless_auto
 from ...features import ColumnPairs, ColumnScores, SingleColumns, group_cells, most_cells
 from ...privacy import Asked, Histogram, Measurement, OuterSum, Private, Sum
-from ...schema import Schema, bins_of
+from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
 from ..mean_embedding.embedding import COUNTS, class_weights
 from ..part import Auto
 from .factors import common_factors, factor_rows, normal_scores
-from .soft_fit import NoisyMarginals, clear_cells, fit_soft_rows, to_simplex
+from .noisy_cells import (
+    chances_within,
+    cleared_counts,
+    count_error,
+    filled_cells,
+    numbered,
+    possible_cells,
+    shared_out,
+)
+from .soft_fit import NoisyMarginals, fit_soft_rows
 from .soft_rows import SoftRows
 
 SINGLES, PAIRS = "single columns", "pairs of columns"
@@ -42,7 +51,6 @@ GROUP_ROWS = 4.0
 """Rows that a group should hold, in units of the noise of a pair's count over all classes."""
 FEWEST_CELLS, MOST_CELLS = 16, 256
 """Number of cells of a numeric column, at least and at most, unless a user sets it."""
-BELOW_ONE = float(np.nextafter(1, 0))
 CELL_ROWS = 10.0
 """Rows of a class that a cell should hold on average, in units of the root of the columns: noise at
 epsilon 1 is four to seven such units."""
@@ -76,7 +84,7 @@ class Marginals(AbstractMeasureOnce):
     """
 
     name: ClassVar[str] = "marginals"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     data_kinds: ClassVar[tuple[str, ...]] = ("tables",)
     good_for: ClassVar[str] = (
         "tables of any kind, their default: rows true in columns and pairs of columns"
@@ -210,13 +218,15 @@ class Marginals(AbstractMeasureOnce):
         noise = {name: answer.noise for name, answer in measured.items()}
         weights, size = class_weights(counts)
         groups = self._groups(schema, counts, measured[SINGLES], noise[PAIRS])
-        possible = self._possible(schema)
-        into = np.eye(int(_numbered(groups).max()) + 1)[_numbered(groups)]
-        met = (possible @ into > 0).astype(np.float64)
-        singles, pairs = singles * possible, pairs * met[:, :, None] * met[:, None, :]
+        columns, group_of = self.single_columns(schema, seed).cells, numbered(groups)
+        cleared = self._cleared(schema, measured[SINGLES])
+        filled = filled_cells(schema, columns, cleared)
+        met = np.stack([np.bincount(group_of, own) > 0 for own in filled])
+        singles = singles * possible_cells(schema, columns)
+        pairs = pairs * met[:, :, None] * met[:, None, :]
         marginals = _noisy_marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
         # As many soft rows as the measured pairs can tell apart.
-        telling = SOFT_ROWS_PER_NOISE * size / _count_error(noise[PAIRS])
+        telling = SOFT_ROWS_PER_NOISE * size / count_error(noise[PAIRS])
         soft = fit_soft_rows(
             marginals,
             soft_rows=round(float(np.clip(telling, (self.soft_rows + 1) // 2, self.soft_rows))),
@@ -227,15 +237,17 @@ class Marginals(AbstractMeasureOnce):
             seed=seed,
             progress=lambda done: progress("soft rows", done),
         )
-        numbered, totals = _numbered(groups), marginals.best_singles()[0]
+        soft = soft * met[:, None, :]
+        soft /= (soft @ marginals.member) @ marginals.member.T
         return SoftRows(
-            soft=soft,
-            groups=numbered,
-            within=_chances_within(
-                numbered,
-                self._cleared(schema, measured[SINGLES]),
-                totals,
-                _count_error(noise[SINGLES]),
+            soft=soft.astype(np.float32),
+            groups=group_of,
+            within=chances_within(
+                group_of,
+                cleared,
+                marginals.best_singles()[0],
+                count_error(noise[SINGLES]),
+                filled,
             ),
             class_weights=weights,
             grid=self._cells(schema),
@@ -307,58 +319,25 @@ class Marginals(AbstractMeasureOnce):
         start, groups = 0, []
         cleared = self._cleared(schema, singles).sum(axis=0)
         for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
-            pooled = _shared_out(cleared[start : start + cells.count], rows)
+            pooled = shared_out(cleared[start : start + cells.count], rows)
             groups.append(group_cells(cells, pooled, most=most, floor=floor))
             start += cells.count
         return groups
 
-    def _cleared(self, schema: Schema, singles: Measurement) -> np.ndarray:
-        """Noisy counts of cells, with nothing in cells where a target cannot be; and without a label with
-        nothing in numbers' cells that seem to be empty."""
-        possible, start = self._possible(schema), 0
-        cleared, errors = singles.values * possible, _count_error(singles.noise) * possible
-        if schema.label:  # not tried there
-            return cleared
-        for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
-            place = slice(start, start + cells.values)
-            if cells.ordered:
-                # Of all classes together, or of any alone: far values may be those of one class.
-                sides = [
-                    (cleared[:, place].sum(axis=0), np.sqrt((errors[:, place] ** 2).sum(axis=0)))
-                ]
-                sides += zip(cleared[:, place], errors[:, place], strict=True)
-                clear = np.any([clear_cells(*side) for side in sides], axis=0)
-                if clear.any():
-                    cleared[:, place] *= clear
-            start += cells.count
-        return cleared
-
-    def _possible(self, schema: Schema) -> np.ndarray:
-        """Whether rows of a class can lie in a cell, (classes, cells): 0 in a target's cells outside the bin."""
-        columns, classes = (
-            SingleColumns(schema, grid=self._cells(schema)).cells,
-            len(schema.classes),
-        )
-        found = np.ones((classes, sum(c.count for c in columns)))
-        start = 0
-        for cells in columns:
-            if cells.column is schema.target:
-                codes, ends = np.arange(cells.count), np.zeros(cells.count)
-                low, high = (cells.placed(codes, at + ends) for at in (0.0, BELOW_ONE))
-                first, last = bins_of(low, classes), bins_of(high, classes)
-                each = np.arange(classes)[:, None]
-                found[:, start : start + cells.count] = (first <= each) & (each <= last)
-            start += cells.count
-        return found
-
     def _chances(self, schema: Schema, counts: np.ndarray, singles: Measurement) -> np.ndarray:
         """Probability of each cell of a column, (classes, cells), from noisy answers alone."""
         columns = SingleColumns(schema, grid=self._cells(schema)).cells
-        numbered = np.repeat(np.arange(len(columns)), [c.count for c in columns])
+        column_of = np.repeat(np.arange(len(columns)), [c.count for c in columns])
         weights, size = class_weights(counts)
         totals = np.repeat(np.maximum(weights * size, 1.0)[:, None], len(columns), axis=1)
-        cleared = self._cleared(schema, singles)
-        return _chances_within(numbered, cleared, totals, _count_error(singles.noise))
+        cleared, error = self._cleared(schema, singles), count_error(singles.noise)
+        filled = filled_cells(schema, columns, cleared)
+        return chances_within(column_of, cleared, totals, error, filled)
+
+    def _cleared(self, schema: Schema, singles: Measurement) -> np.ndarray:
+        """Noisy counts of cells, with nothing where no rows seem to be."""
+        columns = SingleColumns(schema, grid=self._cells(schema)).cells
+        return cleared_counts(schema, columns, singles.values, count_error(singles.noise))
 
 
 def _rows_per_class(schema: Schema) -> float:
@@ -380,8 +359,8 @@ def _noisy_marginals(
     """All counts by groups: each pair is measured twice, and the diagonal of pairs counts single groups
     once more, so means are taken, weighted by the inverse of their variances."""
     sizes = tuple(int(g.max()) + 1 for g in groups)
-    into = np.eye(sum(sizes))[_numbered(groups)]  # (cells, groups)
-    fine, pair = _count_error(noise[SINGLES]) ** 2, _count_error(noise[PAIRS]) ** 2
+    into = np.eye(sum(sizes))[numbered(groups)]  # (cells, groups)
+    fine, pair = count_error(noise[SINGLES]) ** 2, count_error(noise[PAIRS]) ** 2
     variance = fine * into.sum(axis=0)
     precision = 1 / variance + 1 / pair
     diagonal = np.einsum("cgg->cg", pairs)
@@ -393,52 +372,3 @@ def _noisy_marginals(
         pair=(pairs + pairs.transpose(0, 2, 1)) / 2,
         pair_variance=pair / 2,
     )
-
-
-def _chances_within(
-    groups: np.ndarray, singles: np.ndarray, totals: np.ndarray, error: float
-) -> np.ndarray:
-    """Probability of each cell within its group, (classes, cells): a class's own counts, drawn to those
-    of all classes, the more the less classes differ beyond the noise.
-
-    Args:
-        groups: The group of each cell, numbered through all columns.
-        singles: Noisy counts of cells, (classes, cells).
-        totals: Counts of groups, (classes, groups).
-        error: Standard deviation of a noisy count.
-    """
-    chances = np.zeros_like(singles)
-    held = (singles != 0).any(axis=0)  # the others were cleared
-    for group in range(int(groups.max()) + 1):
-        cells = np.flatnonzero(groups == group)
-        cells = cells[held[cells]] if held[cells].any() else cells
-        own = singles[:, cells]
-        common = to_simplex(own.sum(axis=0), max(float(own.sum()), 1.0))
-        for label, total in enumerate(np.maximum(totals[:, group], 1e-6)):
-            expected = total * common / common.sum()
-            differing = max(float(((own[label] - expected) ** 2).mean()) - error**2, 0.0)
-            trust = differing / (differing + error**2)
-            mixed = to_simplex(trust * own[label] + (1 - trust) * expected, total)
-            chances[label, cells] = mixed / total
-    return chances
-
-
-def _shared_out(counts: np.ndarray, rows: float) -> np.ndarray:
-    """Noisy counts of a column's cells made non-negative with that sum; cleared ones stay zero."""
-    held, found = counts != 0, np.zeros(len(counts))
-    if not held.any():
-        return to_simplex(counts, rows)
-    found[held] = to_simplex(counts[held], rows)
-    return found
-
-
-def _numbered(groups: list[np.ndarray]) -> np.ndarray:
-    """The group of each cell, numbered through all columns."""
-    starts = np.cumsum([0] + [int(g.max()) + 1 for g in groups[:-1]])
-    return np.concatenate([g + start for g, start in zip(groups, starts, strict=True)])
-
-
-def _count_error(noise: float) -> float:
-    """Standard deviation that a count is taken to err by: its noise, and one row at least, for a row
-    more or less is no difference to fit."""
-    return math.hypot(noise, 1.0)
