@@ -16,8 +16,7 @@ from typing import IO, Protocol
 import numpy as np
 
 from ..errors import DataError
-from ..schema import Category, Numbers, Numeric, Raw, Schema, Values
-from ..schema.states import MISSING, UNKNOWN
+from ..schema import Numbers, Raw, Schema, Values, label_codes, says_something
 from .persons import Sharing, person_digests, shared
 
 ROWS_IN_MEMORY = 1 << 29
@@ -112,7 +111,7 @@ class Dataset:
             raw = chunk[name]
             predicted = self.schema.label or self.schema.target
             if isinstance(raw, Values) and predicted:
-                without = ~_says_something(predicted, chunk[predicted.name])
+                without = ~says_something(predicted, chunk[predicted.name])
                 raw = Values(np.where(without, -1, raw.codes), raw.distinct)
             yield raw
 
@@ -149,8 +148,7 @@ def _encode(
         if schema.label:
             codes = schema.label.encode(raw[schema.label.name]).astype(np.int32)
         elif schema.target:
-            there = _says_something(schema.target, raw[schema.target.name])
-            codes = np.where(there, schema.target_codes(cells), -1)
+            codes = label_codes(schema, cells, raw[schema.target.name])
         store.add(cells)
         states.add(np.stack([c.states(raw[c.name]) for c in schema.columns], axis=1))
         labels.append(codes)
@@ -165,13 +163,6 @@ def _encode(
     all_labels = np.concatenate(labels) if labels else np.zeros(0, np.int32)
     rows = Rows(store.close(width), all_labels, states.close(len(schema.columns)))
     return rows, np.concatenate(persons) if schema.person else None, digest.digest()
-
-
-def _says_something(column: Category | Numeric, raw: Raw) -> np.ndarray:
-    """Where a label has one of its declared values, or a target a number."""
-    if isinstance(column, Category):
-        return column.encode(raw) >= 0
-    return ~np.isin(column.states(raw), (MISSING, UNKNOWN))
 
 
 def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:

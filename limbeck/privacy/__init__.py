@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .map_spec import MapSpec as MapSpec
     from .maps import chunk_rows as chunk_rows
     from .maps import evaluated as evaluated
+    from .measurement import Measurement as Measurement
     from .noise import Noise as Noise
     from .noise import Stream as Stream
     from .poisson.ghost_features import FeatureGradients as FeatureGradients
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from .poisson.row_gradients import RowGradients as RowGradients
     from .poisson.row_gradients import RowSums as RowSums
     from .private import Private as Private
-    from .question import Measurement as Measurement
     from .question import Mechanism as Mechanism
     from .question import Planned as Planned
     from .question import Question as Question
@@ -73,7 +73,8 @@ else:
             "poisson.gradients": "Gradients",
             "poisson.row_gradients": "RowBlocks RowGradients RowSums",
             "private": "Private",
-            "question": "RowAccess Measurement Mechanism Planned Question Session Unit",
+            "measurement": "Measurement",
+            "question": "RowAccess Mechanism Planned Question Session Unit",
             "questions.bare": "BareRows",
             "questions.choice": "Candidates Choice",
             "questions.head": "Head",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..accounting import Budget, Charge
 from ..data import Dataset, Rows
 from ..errors import LimbeckError
 from ..schema import Schema
+from .measurement import Measurement
 from .noise import Noise, Stream
 from .partials import from_bytes, to_bytes
 
@@ -61,22 +62,6 @@ class Unit:
             coordinates=self.factor * charge.coordinates,
             threshold_delta=self.factor * charge.threshold_delta,
         )
-
-
-class Measurement(NamedTuple):
-    """A noisy answer, which is free to use from now on."""
-
-    values: Any
-    """Numbers, or for estimated categories texts."""
-    noise: float
-    """Scale of the noise in each number: standard deviation, or Laplace's scale; or of utilities."""
-    law: str
-    """How it was made private: the name of a mechanism, or none."""
-
-    @classmethod
-    def under(cls, charge: Charge, values: Any) -> Measurement:
-        """What was measured as a charge says."""
-        return cls(values, charge.noise, charge.mechanism if charge.noise else "none")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -187,7 +187,7 @@ def _make(
     private, noise, method = paid.private, paid.noise, planned.method
     assert isinstance(method, AbstractMethod)
     schema = private.estimate()
-    public_seed = noise.public_seed("method")
+    public_seed, seed = noise.public_seed("method"), noise.public_seed("rows")
     product = method.run(private, seed=public_seed, progress=progress)
     certificate = make_certificate(
         planned,
@@ -199,11 +199,11 @@ def _make(
         source=settings_source,
         unpaid=unpaid,
         public_seed=public_seed,
+        rows_seed=seed,
         check=schema_check_section(planned, paid.looks, paid.fits),
     )
     check_before_publishing(certificate, schema, type(method), product.measurements)
     count = rows or release_size(product, schema)
-    seed = noise.public_seed("rows")
     return Release(
         schema=schema,
         certificate=certificate,

@@ -13,9 +13,7 @@ import pandas as pd
 from ..errors import SchemaError
 from .raw import Numbers, Raw, as_numbers
 from .states import MISSING, OUTSIDE, UNKNOWN, check_outside
-
-MOST_BINS = 100
-"""Bins of a target, at most."""
+from .target import check_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,15 +59,8 @@ class Numeric:
             )
         if self.scale == "log":
             self._check_logarithm(low)
-        if self.target and self.missing:
-            raise SchemaError(
-                f"Column '{self.name}': a target cannot be missing; rows without one count as nothing."
-            )
-        if self.bins is not None and not (self.target and 1 <= self.bins <= MOST_BINS):
-            raise SchemaError(
-                f"Column '{self.name}': `bins` are of a target (target = true), from 1 to {MOST_BINS}; got "
-                f"{self.bins}."
-            )
+        if self.target or self.bins is not None:
+            check_target(self)
 
     def _check_logarithm(self, low: float) -> None:
         if low < 0:

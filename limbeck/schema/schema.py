@@ -25,7 +25,7 @@ from .lifetime import Lifetime, is_number
 from .numeric import Numeric
 from .person import Person
 from .raw import Scalar
-from .target import bins_of, into_bins, target_bins
+from .target import check_one_predicted, target_bins
 from .unread import Unread
 
 
@@ -114,13 +114,9 @@ class Schema:
                 f"Only one column can be the label, but '{labels[0]}' and '{labels[1]}' both are. "
                 'Make the other one kind = "category".'
             )
-        targets = [c.name for c in self.columns if isinstance(c, Numeric) and c.target]
-        if len(labels + targets) > 1:
-            first, second = (labels + targets)[:2]
-            raise SchemaError(
-                f"Models predict one column, the label or the target, but '{first}' and '{second}' both "
-                "are such. Take `target = true` out of one, or make the label a category."
-            )
+        targets = [c for c in self.columns if isinstance(c, Numeric) and c.target]
+        if targets:
+            check_one_predicted(self.label, *targets)
         if self.label and self.label.estimated:
             raise SchemaError(f"Label '{self.label.name}': the label's values must be declared.")
         if len(self.inputs) == (self.target is not None):
@@ -178,19 +174,6 @@ class Schema:
     def inputs(self) -> tuple[Column, ...]:
         """All columns but the label."""
         return tuple(c for c in self.columns if c.kind != "label")
-
-    def target_codes(self, cells: np.ndarray) -> np.ndarray:
-        """Of encoded rows (rows, columns) the bin of each one's target."""
-        assert self.target is not None
-        return bins_of(cells[:, self.inputs.index(self.target)], len(self.classes))
-
-    def in_bins(self, cells: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Encoded rows whose targets lie in the bins that their label codes say, if there is a target."""
-        if self.target is None:
-            return cells
-        cells, place = cells.copy(), self.inputs.index(self.target)
-        cells[:, place] = into_bins(cells[:, place], labels, len(self.classes))
-        return cells
 
     @property
     def image(self) -> Image | None:

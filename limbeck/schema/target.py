@@ -1,24 +1,58 @@
 """A target: a number that models will predict, whose bins methods treat as classes.
 
-Bins are even parts of the declared range, in the declared scale, so that they are public.
+Bins are even parts of the declared range, in the declared scale, so that they are public. The target stays a
+column like any other; a row's label code is the bin of its target.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from .numeric import Numeric
+from ..errors import SchemaError
+from .raw import Raw, Values
+from .states import MISSING, UNKNOWN
+
+if TYPE_CHECKING:
+    from .category import Category
+    from .numeric import Numeric
+    from .schema import Schema
 
 ROWS_PER_COLUMN = 50
 """Rows of a bin for each column, at least, where the schema declares rows: with fewer, noise hides what
 differs between bins."""
-BINS, AUTOMATIC_BINS = 8, 12
-"""Bins where the number of rows is not declared, and at most unless the schema says how many."""
+BINS, AUTOMATIC_BINS, MOST_BINS = 8, 12, 100
+"""Number of bins where the number of rows is not declared; most without and with a declared number of bins."""
+
+
+def check_target(column: Numeric) -> None:
+    """Refuse a number that cannot be a target as declared."""
+    if column.target and column.missing:
+        raise SchemaError(
+            f"Column '{column.name}': a target cannot be missing; rows without one count as nothing."
+        )
+    if column.bins is not None and not (column.target and 1 <= column.bins <= MOST_BINS):
+        raise SchemaError(
+            f"Column '{column.name}': `bins` are of a target (target = true), from 1 to {MOST_BINS}; got "
+            f"{column.bins}."
+        )
+
+
+def check_one_predicted(label: Category | None, *targets: Numeric) -> None:
+    """Refuse a label beside a target, and several targets."""
+    predicted = [column.name for column in (label, *targets) if column is not None]
+    if len(predicted) > 1:
+        raise SchemaError(
+            f"Models predict one column, the label or the target, but '{predicted[0]}' and '{predicted[1]}' "
+            "both are such. Take `target = true` out, or make the label a category."
+        )
 
 
 def target_bins(target: Numeric, rows: int | None, columns: int) -> tuple[str, ...]:
     """Names of the bins, from the lowest.
 
+    >>> from limbeck import Numeric
     >>> target_bins(Numeric(name="x", min=0, max=8, target=True, bins=2), None, 3)
     ('0 to 4', '4 to 8')
     """
@@ -37,10 +71,30 @@ def bins_of(cells: np.ndarray, bins: int) -> np.ndarray:
     return np.clip(np.floor(cells.astype(np.float64) * bins), 0, bins - 1).astype(np.int32)
 
 
-def into_bins(cells: np.ndarray, codes: np.ndarray, bins: int) -> np.ndarray:
-    """Encoded numbers, moved to the nearest within their bins.
+def label_codes(schema: Schema, cells: np.ndarray, raw: Raw) -> np.ndarray:
+    """Label codes of encoded rows (rows, columns) by their targets; -1 for a row without one.
 
-    >>> into_bins(np.array([0.1, 0.9], np.float32), np.array([0, 0]), 2)
-    array([0.1, 0.5], dtype=float32)
+    Args:
+        schema: One with a target.
+        cells: The rows.
+        raw: The column of the target as it was read.
     """
-    return np.clip(cells, codes / bins, (codes + 1) / bins).astype(np.float32)
+    assert schema.target is not None
+    codes = bins_of(cells[:, schema.inputs.index(schema.target)], len(schema.classes))
+    return np.where(says_something(schema.target, raw), codes, -1)
+
+
+def says_something(column: Category | Numeric, raw: Raw) -> np.ndarray:
+    """Where a label has one of its declared values, or a target a number."""
+    if isinstance(raw, Values):
+        return column.encode(raw) >= 0
+    return ~np.isin(column.states(raw), (MISSING, UNKNOWN))
+
+
+def in_bins(schema: Schema, cells: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Encoded rows with each target moved to the nearest number in the bin that its label code says."""
+    if schema.target is None:
+        return cells
+    cells, at, bins = cells.copy(), schema.inputs.index(schema.target), len(schema.classes)
+    cells[:, at] = np.clip(cells[:, at], labels / bins, (labels + 1) / bins)
+    return cells

@@ -11,6 +11,7 @@ import pytest
 
 import limbeck as lk
 from limbeck.methods import Wanted
+from limbeck.schema import in_bins
 from limbeck.scores import regressor_scores
 from limbeck.scores.regressors import Regressor
 
@@ -140,10 +141,10 @@ def test_conditions_on_the_target_and_the_frame_to_complete(release: lk.Release)
 
 def test_drawn_targets_lie_in_their_bins(release: lk.Release) -> None:
     cells, labels = release.source.draw(release.schema, 2000, seed=3, wanted=Wanted())
-    inside = release.schema.in_bins(cells, labels)
+    inside = in_bins(release.schema, cells, labels)
     assert np.abs(cells - inside).max() <= 1 / 60  # but for a cell in which two bins meet
     assert (cells != inside).mean() < 0.05
-    moved = release.schema.in_bins(cells, np.zeros_like(labels))
+    moved = in_bins(release.schema, cells, np.zeros_like(labels))
     assert moved[:, 2].max() <= 1 / 6 + 1e-6
 
 

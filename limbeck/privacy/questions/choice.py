@@ -21,8 +21,9 @@ from ...errors import LimbeckError
 from ...schema import Schema
 from ..laplace import coin_exp
 from ..maps import chunk_rows, evaluated
+from ..measurement import Measurement
 from ..noise import Stream
-from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
+from ..question import Charges, Mechanism, Question, Streams, Unit
 
 NOISE_STEPS = 10**6
 """Parts of one to which the noise is rounded up: never less than was charged."""

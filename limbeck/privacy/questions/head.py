@@ -13,9 +13,9 @@ from ...accounting import Charge
 from ...data import Rows, Store
 from ...schema import Schema
 from ..maps import chunk_rows, evaluated, padded
+from ..measurement import Measurement
 from ..question import (
     Charges,
-    Measurement,
     Mechanism,
     Question,
     RowAccess,

@@ -27,8 +27,9 @@ from ...schema import Schema
 from ..discrete import discrete_gaussian
 from ..grid import MARGIN, clip_rows, grid_step, weighted
 from ..maps import chunk_rows, evaluated_in_pieces
+from ..measurement import Measurement
 from ..noise import Stream
-from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
+from ..question import Charges, Mechanism, Question, Streams, Unit
 
 UNIT = 1 << 16
 """Steps of a rounded factor."""

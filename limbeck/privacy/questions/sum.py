@@ -12,7 +12,8 @@ from ...data import Rows
 from ...schema import Schema
 from ..grid import GridSum
 from ..maps import chunk_rows, evaluated
-from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
+from ..measurement import Measurement
+from ..question import Charges, Mechanism, Question, Streams, Unit
 from ..row_maps import FeatureMap, GroupedFeatures
 
 MOST_CHUNK = 4096
