@@ -59,8 +59,9 @@ def test_a_table(folders, monkeypatch, capsys, tmp_path) -> None:
     assert (scores.released_rows, scores.test_rows) == (200, 120)
     assert {s.of for s in scores.scores} == {"released", "real", "between"}
     assert {s.figure for s in scores.scores} == {
-        "accuracy", "F1", "total variation", "median distance"
+        "accuracy", "F1", "total variation", "median distance", "mean absolute size", "mean error"
     }  # fmt: skip
+    assert len(scores.pairs) == 6 and "columns that correlate most" in shown
 
 
 def test_images(folders, monkeypatch, capsys) -> None:
