@@ -14,6 +14,7 @@ from .lazy import lazily
 if TYPE_CHECKING:
     from . import accounting as accounting
     from . import datasets as datasets
+    from . import engines as engines
     from . import features as features
     from . import ledger as ledger
     from . import methods as methods
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .accounting import Budget as Budget
     from .data import Dataset as Dataset
     from .data import draft_schema as draft_schema
-    from .data import read as read
+    from .engines import read as read
     from .errors import BudgetExceeded as BudgetExceeded
     from .errors import DataError as DataError
     from .errors import LimbeckError as LimbeckError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .evaluation import evaluate as evaluate
     from .evaluation import measure_scores as measure_scores
     from .ledger import Ledger as Ledger
+    from .methods import AIM as AIM
     from .methods import DPCGAN as DPCGAN
     from .methods import DPGAN as DPGAN
     from .methods import DPHP as DPHP
@@ -45,10 +47,12 @@ if TYPE_CHECKING:
     from .methods import GPATE as GPATE
     from .methods import KIP as KIP
     from .methods import METHODS as METHODS
+    from .methods import MST as MST
     from .methods import NDPDC as NDPDC
     from .methods import FullMMD as FullMMD
     from .methods import Marginals as Marginals
     from .methods import MeasureOnce as MeasureOnce
+    from .methods import PrivBayes as PrivBayes
     from .planning import Plan as Plan
     from .planning import plan as plan
     from .release import Images as Images
@@ -75,11 +79,12 @@ else:
         __name__,
         {
             "accounting": "Budget",
-            "data": "Dataset draft_schema read",
+            "data": "Dataset draft_schema",
+            "engines": "read",
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "DPCGAN DPGAN DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS NDPDC FullMMD Marginals MeasureOnce",
+            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS MST NDPDC FullMMD Marginals MeasureOnce PrivBayes",
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",
@@ -87,5 +92,5 @@ else:
             "scores": "Scores",
             "version": "__version__",
         },
-        rooms="accounting datasets features ledger methods nets privacy release scores",
+        rooms="accounting datasets engines features ledger methods nets privacy release scores",
     )

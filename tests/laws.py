@@ -100,6 +100,7 @@ PLAY = {
     "steps": 3, "batch": 20, "discriminator_steps": 2, "discriminator_hidden": (4,), "code": 3,
     "hidden": (6,),
 }  # fmt: skip
+FEW_GROUPS = {"grid": 8, "groups": 3}
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
 
 SCATTERING = lk.methods.ScatteringKernel()
@@ -153,6 +154,14 @@ CASES = [
         QUICK,
         columns=_targeted(min=None, max=None, outer=(-1e6, 1e6)),
     ),
+    _table("aim, table", lk.AIM(**FEW_GROUPS, rounds=3, round_steps=2, last_steps=2)),
+    _table(
+        "mst, no label, rows measured",
+        lk.MST(**FEW_GROUPS, last_steps=2),
+        rows=None,
+        columns=_unlabelled(),
+    ),
+    _estimating("privbayes", lk.PrivBayes(**FEW_GROUPS)),
 ]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..accounting import Budget, Charge
 from ..data import Dataset
 from ..errors import LimbeckError
-from ..planning import Plan
+from ..planning import Plan, check_carried
 from ..privacy import Noise, Private
 from ..progress import Progress
 from ..schema import Fit, fits_of
@@ -73,6 +73,7 @@ def paid_run(
         also: Whatever else sets this run apart from others with the same plan.
         parts: The charges of every run that may take place within this one.
     """
+    check_carried([p.question for p in planned.questions], planned.method, data.engine_name)
     ledger, noise = ledger or Ledger(), noise or Noise()
     if noise.law and not noise.seeded:
         raise LimbeckError("law mode is a test of the software and needs a seed.")

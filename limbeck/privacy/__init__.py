@@ -7,6 +7,7 @@ from ..lazy import lazily
 if TYPE_CHECKING:
     from .asked import Asked as Asked
     from .discrete import discrete_gaussian as discrete_gaussian
+    from .engine import Work as Work
     from .estimate import OTHER as OTHER
     from .estimate import FrequentValues as FrequentValues
     from .estimate import Quantiles as Quantiles
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .question import Question as Question
     from .question import RowAccess as RowAccess
     from .question import Session as Session
+    from .question import State as State
     from .question import Unit as Unit
     from .questions.bare import BareRows as BareRows
     from .questions.choice import Candidates as Candidates
@@ -61,6 +63,7 @@ else:
         {
             "asked": "Asked",
             "discrete": "discrete_gaussian",
+            "engine": "Work",
             "estimate": "OTHER FrequentValues Quantiles estimates",
             "grid": "GridSum clip_rows",
             "laplace": "discrete_laplace",
@@ -74,7 +77,7 @@ else:
             "poisson.row_gradients": "RowBlocks RowGradients RowSums",
             "private": "Private",
             "measurement": "Measurement",
-            "question": "RowAccess Mechanism Planned Question Session Unit",
+            "question": "RowAccess Mechanism Planned Question Session State Unit",
             "questions.bare": "BareRows",
             "questions.choice": "Candidates Choice",
             "questions.head": "Head",

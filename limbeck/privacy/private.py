@@ -132,7 +132,11 @@ class Private:
             self.float_sums += [charge.name for charge in planned.charges]
         progress = self._progress_of(question)
         access = RowAccess(data=self._data, noise=self._noise, progress=progress, key=self._key)
-        session = mechanism.session(access, row_map)
+        engine = self._data.engine
+        if engine is None:
+            session = mechanism.session(access, row_map)
+        else:  # the rows are elsewhere: what is asked of them goes there
+            session = engine.prepare(planned, self._unit, self.schema, spec, state, access)
 
         def step(now: State) -> tuple[Measurement, ...]:
             number, asked = self._count(question), public_digest(digest, now)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -68,6 +68,8 @@ class Choice(Question):
         picks: Number of candidates to choose.
         epsilon: The price of one pick, whatever the budget; None: by the question's share of it.
     """
+
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
 
     candidates: int
     cells: int

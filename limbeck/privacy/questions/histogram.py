@@ -30,7 +30,7 @@ class Histogram(Question):
         bins: Number of bins, at most.
     """
 
-    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax", "sql")
     persons: ClassVar[bool] = True
 
     bins: int

@@ -54,13 +54,16 @@ class OuterSum(Question):
         labelled: Whether the map sees a row's label.
     """
 
-    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax", "sql")
     persons: ClassVar[bool] = True
 
     bound: float
     blocks: tuple[tuple[int, int], ...]
     groups: int = 1
     labelled: bool = False
+
+    def runs_on(self, engine: str) -> bool:
+        return super().runs_on(engine) and not (engine == "sql" and self.labelled)
 
     def measured(self) -> tuple[Charge, ...]:
         coordinates = self.groups * sum(left * right for left, right in self.blocks)

@@ -36,7 +36,7 @@ class Sum(Question):
             map names ("map"); such a map sees the row's label. Without a declared label: none.
     """
 
-    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax", "sql")
     persons: ClassVar[bool] = True
 
     bound: float
