@@ -32,7 +32,6 @@ QUESTIONS = {
     "mst": (1, "fdbc61548a76c346"),
     "privbayes": (1, "67ba63d306ad409c"),
     "full-mmd": (1, "d3c2797b5ac8dbde"),
-
 }  # fmt: skip
 """Version of each method, and digest of what it asks about a small table and about small images."""
 
