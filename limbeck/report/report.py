@@ -10,12 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..audits import Audit
 from ..data import Dataset
 from ..errors import DataError, LimbeckError
 from ..evaluation import MeasuredScores
 from ..release import Release, certificate_digest, citations
-from ..scores import Scores
-from . import compared, contents
+from ..scores import PLAIN, Score, Scores
+from ..scores.scores import BETWEEN, REAL, RELEASED
+from . import compared, contents, pairs
 from .charts import score_bar, shares_bar
 from .compared import number
 
@@ -27,6 +29,7 @@ def make_report(
     scores: Sequence[Scores] = (),
     measured: Sequence[MeasuredScores] = (),
     real: Dataset | None = None,
+    audit: Audit | None = None,
 ) -> str:
     """The page, as HTML.
 
@@ -37,8 +40,11 @@ def make_report(
         measured: Scores of the first release that were paid for. They may be published.
         real: Real rows of the first release's schema, whose distributions are shown beside the
             released ones. Makes the page internal.
+        audit: What attacks on the first release found. They saw no real row.
     """
     first = releases[0]
+    if audit is not None and audit.release != certificate_digest(first.certificate):
+        raise LimbeckError("This audit is of another release than the first. Audit this one.")
     if real is not None and real.schema.columns != first.schema.columns:
         raise DataError("The real rows were read with another schema than the release's.")
     compared.check_one_dataset(releases)
@@ -64,9 +70,11 @@ def make_report(
         "columns": [] if first.schema.image else contents.columns(first, real),
         "all_columns": len(first.schema.columns),
         "real_rows": real is not None,
+        "correlations": pairs.correlation_view(first, real),
         "sample": contents.sample(first),
         "scores": _scores(matched[0]) if matched[0] else None,
         "measured": _measured(first, measured),
+        "audit": None if audit is None else _audit(audit),
         "compared": compared.table(releases, called, matched) if several else [],
         "together": compared.together(releases, measured) if several else None,
         "curve": compared.score_curve(releases, matched) if several else None,
@@ -132,12 +140,12 @@ def _check(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _scores(scores: Scores) -> dict[str, Any]:
-    shares = [s for s in scores.scores if s.of != "between"]
-    figures = list(dict.fromkeys(s.figure for s in shares))
+    learners = [s for s in scores.scores if s.of != BETWEEN and s.figure not in PLAIN[1:]]
+    figures = list(dict.fromkeys(s.figure for s in learners))
     groups = []
     for figure in figures:
         rows: dict[str, list[dict[str, Any]]] = {}
-        for s in (s for s in shares if s.figure == figure):
+        for s in (s for s in learners if s.figure == figure):
             bar = {
                 "of": s.of,
                 "text": s.text,
@@ -147,13 +155,30 @@ def _scores(scores: Scores) -> dict[str, Any]:
         groups.append({"figure": figure, "rows": list(rows.items())})
     return {
         "groups": groups,
-        "control": any(s.of == "real" for s in shares),
-        "seeds": max((len(s.values) for s in shares), default=0),
-        "distances": [s for s in scores.scores if s.of == "between"],
-        "notes": list(dict.fromkeys(f"{s.name}: {s.note}" for s in shares if s.note)),
+        "control": any(s.of == REAL for s in learners),
+        "seeds": max((len(s.values) for s in learners), default=0),
+        "others": _others([s for s in scores.scores if s not in learners]),
+        "pairs": scores.pairs,
+        "notes": list(dict.fromkeys(f"{s.name}: {s.note}" for s in learners if s.note)),
         "test_rows": f"{scores.test_rows:,}",
         "stamp": scores.stamp,
     }  # fmt: skip
+
+
+def _others(scores: Sequence[Score]) -> list[dict[str, str]]:
+    """Distances and errors, one line for each: released, real, between both."""
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for s in scores:
+        empty = {
+            "name": s.name,
+            "figure": s.figure,
+            RELEASED: "",
+            REAL: "",
+            BETWEEN: "",
+            "note": s.note,
+        }
+        lines.setdefault((s.name, s.figure), empty)[s.of] = s.text
+    return list(lines.values())
 
 
 def _measured(release: Release, given: Sequence[MeasuredScores]) -> dict[str, Any] | None:
@@ -191,3 +216,23 @@ def _measured(release: Release, given: Sequence[MeasuredScores]) -> dict[str, An
         "bars": bars,
         "rows": f"{max(rows, 0):,.0f}",
     }
+
+
+def _audit(found: Audit) -> dict[str, Any]:
+    """What each part of an audit found."""
+
+    def shown(value: float | None) -> str:
+        return "" if value is None else f"{value:.3g}"
+
+    rows = [
+        {
+            "part": f.part,
+            "claim": shown(f.claim),
+            "bound": shown(f.bound),
+            "delta": shown(f.delta),
+            "runs": f"{f.runs:,}",
+            "says": f.says,
+        }
+        for f in found.findings
+    ]
+    return {"holds": found.holds, "rows": rows, "software": found.software}
