@@ -31,7 +31,7 @@ from _measure import HERE, delta_for, keep
 import limbeck as lk
 from limbeck.accounting import Budget
 from limbeck.nets import build_generator
-from limbeck.privacy import Faculty, HeldRows, Noise
+from limbeck.privacy import Faculty, Noise, RowAccess
 from limbeck.privacy.teachers.ensemble import Ensemble, Shards
 from limbeck.run import Recipe
 from limbeck.scores import CREDIT, classifier_scores, cnn_accuracy
@@ -165,7 +165,7 @@ def speed(public: Any) -> dict[str, Any]:
         generator = build_generator(public.schema, facts, key=jax.random.key(0))
         _, question = method.student().consultation(aggregator, generator, phi, jax.random.key(1))
         critic = method.critic(public.schema, 0)
-        held = HeldRows(data=data, noise=Noise.from_seed(0), progress=lambda done: None)
+        held = RowAccess(data=data, noise=Noise.from_seed(0), progress=lambda done: None)
         together = Ensemble.of_rows(Faculty(critic, phi), held)
         shards = Shards(held.rows, method.teachers, Noise.from_seed(1).stream("shards"))
         alone = Ensemble(replace(critic, count=SOME), shards, together._read)

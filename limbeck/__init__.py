@@ -58,16 +58,16 @@ if TYPE_CHECKING:
     from .run import distill as distill
     from .run import redistill as redistill
     from .run import tune as tune
-    from .schema import Aside as Aside
     from .schema import Category as Category
     from .schema import Date as Date
+    from .schema import DateTime as DateTime
     from .schema import Duration as Duration
     from .schema import Image as Image
     from .schema import Lifetime as Lifetime
-    from .schema import Moment as Moment
     from .schema import Numeric as Numeric
     from .schema import Person as Person
     from .schema import Schema as Schema
+    from .schema import Unread as Unread
     from .scores import Scores as Scores
     from .version import __version__ as __version__
 else:
@@ -83,7 +83,7 @@ else:
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",
-            "schema": "Aside Category Date Duration Image Lifetime Moment Numeric Person Schema",
+            "schema": "Unread Category Date Duration Image Lifetime DateTime Numeric Person Schema",
             "scores": "Scores",
             "version": "__version__",
         },

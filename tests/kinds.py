@@ -24,7 +24,6 @@ from limbeck.privacy import (
     FrequentValues,
     Gradients,
     Head,
-    HeldRows,
     Histogram,
     LaplaceHistogram,
     Measurement,
@@ -33,6 +32,7 @@ from limbeck.privacy import (
     OuterSum,
     Planned,
     Question,
+    RowAccess,
     RowSums,
     StateCounts,
     Sum,
@@ -309,7 +309,7 @@ def answers(
 def partial(kind: Kind, given: lk.Dataset, planned: Planned, unit: Unit, step: int = 0) -> Any:
     """What a mechanism adds up, before noise, which nobody outside `limbeck.privacy` ever sees."""
     mechanism = planned.question.calibrated(planned.charges, unit, kind.row_map)
-    held = HeldRows(data=given, noise=Noise.from_seed(0), progress=lambda done: None)
+    held = RowAccess(data=given, noise=Noise.from_seed(0), progress=lambda done: None)
     return mechanism.session(held, kind.row_map).partial(step, kind.state or {})
 
 

@@ -12,7 +12,7 @@ import limbeck as lk
 
 PUBLIC = {
     "BudgetExceeded", "DataError", "LimbeckError", "LimbeckWarning", "ReleaseError", "SchemaError",
-    "Aside", "Category", "Date", "Duration", "Image", "Moment", "Numeric", "Lifetime", "Person", "Schema",
+    "Unread", "Category", "Date", "Duration", "Image", "DateTime", "Numeric", "Lifetime", "Person", "Schema",
     "Dataset", "read", "draft_schema", "check",
     "redistill", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify", "Verdict",

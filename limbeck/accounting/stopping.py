@@ -77,8 +77,8 @@ def stopped_curve(curve: np.ndarray, mean: float) -> np.ndarray:
     """Renyi divergences at `ORDERS` of the best of many runs, from those of one."""
     orders = np.asarray(ORDERS)
     constant = np.min((1 - 1 / orders) * curve - math.log(_gamma(mean)) / orders)
-    found = curve + math.log(mean) / (orders - 1) + constant
-    return np.minimum.accumulate(found[::-1])[::-1]  # divergences grow with the order
+    divergences = curve + math.log(mean) / (orders - 1) + constant
+    return np.minimum.accumulate(divergences[::-1])[::-1]  # divergences grow with the order
 
 
 def calibrate_stopping(

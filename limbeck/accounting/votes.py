@@ -63,8 +63,8 @@ def analyse_votes(
         passed = counts if largest_noise is None else counts[counts.max(axis=1) >= threshold]
         logs = [log_chance_of_another(row, vote_noise) for row in passed]
         for i, order in enumerate(orders):
-            found = sum(gnmax_rdp(log_q, vote_noise, order) for log_q in logs)
-            dependent[i] += order * first + found
+            divergence = sum(gnmax_rdp(log_q, vote_noise, order) for log_q in logs)
+            dependent[i] += order * first + divergence
             independent[i] += order * (first + len(counts) / vote_noise**2)
     return VoteAnalysis(
         epsilon=_converted(dependent, orders, delta),

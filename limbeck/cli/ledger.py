@@ -92,8 +92,8 @@ def _set_lifetime(
 
     if epsilon is None or delta is None:
         raise LimbeckError("--set needs --epsilon and --delta: the new lifetime budget.")
-    held = [a.lifetime.filter for a in book.accounts() if a.dataset == dataset]
-    adding = filter_name or (held[0] if held else "gdp")
+    filters = [a.lifetime.filter for a in book.accounts() if a.dataset == dataset]
+    adding = filter_name or (filters[0] if filters else "gdp")
     book.set_lifetime(dataset, Lifetime(epsilon=epsilon, delta=delta, filter=adding))
 
 

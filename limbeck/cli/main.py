@@ -126,8 +126,8 @@ def _fail_because(error: BaseException) -> NoReturn:
     raise error
 
 
-def _switch(found: re.Match[str]) -> str:
-    return "--no-check" if found[1] is None else "--" + found[1].replace("_", "-")
+def _switch(option: re.Match[str]) -> str:
+    return "--no-check" if option[1] is None else "--" + option[1].replace("_", "-")
 
 
 def _open_streams() -> None:

@@ -87,8 +87,8 @@ def sample(
         f"Drawn from what is released: nothing was measured, and epsilon stays {guarantee['epsilon']}."
     )
     if reasons := given.certificate["not_releasable_because"]:
-        told = "; ".join(reasons)
-        console.print(f"Not for release, as what they come from: {told}.", markup=False)
+        why_not = "; ".join(reasons)
+        console.print(f"Not for release, as what they come from: {why_not}.", markup=False)
 
 
 def _shares(given: list[str] | None) -> Any:

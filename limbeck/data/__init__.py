@@ -10,7 +10,7 @@ from .draft import draft_schema as draft_schema
 from .images import decode_picture as decode_picture
 from .images import shrink_picture as shrink_picture
 from .partial import read_partial as read_partial
-from .persons import told_apart as told_apart
+from .persons import distinct_digests as distinct_digests
 from .reading import open_source as open_source
 from .reading import read as read
 from .texts import number as number

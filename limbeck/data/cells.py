@@ -24,9 +24,9 @@ from ..schema import (
     Category,
     Column,
     Date,
+    DateTime,
     Duration,
     Image,
-    Moment,
     Numbers,
     Raw,
     Schema,
@@ -63,31 +63,31 @@ def raw_columns(batch: pa.RecordBatch, schema: Schema, decimal: str = ".") -> di
         schema: Says what each column is.
         decimal: What texts have before the fractions of numbers.
     """
-    found = {
-        c.name: _told_apart(batch.column(c.name), _read(batch.column(c.name), c, decimal))
+    columns = {
+        c.name: _raw_form(batch.column(c.name), _read(batch.column(c.name), c, decimal))
         for c in schema.columns
         if not isinstance(c, Image)
     }
     if schema.person:
-        found[schema.person.column] = values(batch.column(schema.person.column))
-    return found
+        columns[schema.person.column] = values(batch.column(schema.person.column))
+    return columns
 
 
 def _read(array: pa.Array, column: Column, decimal: str) -> np.ndarray | Values:
     if isinstance(column, Date):
         return days(array, column.format)
-    if isinstance(column, Moment):
+    if isinstance(column, DateTime):
         return seconds(array, column.format, column.zone is not None)
     if isinstance(column, Duration):
         return spans(array)
     return values(array) if isinstance(column, Category) else numbers(array, decimal)
 
 
-def _told_apart(array: pa.Array, found: np.ndarray | Values) -> Raw:
+def _raw_form(array: pa.Array, cells: np.ndarray | Values) -> Raw:
     """What was read of a column; of numbers also which cells hold something that is none."""
-    if isinstance(found, Values):
-        return found
-    unread = np.isnan(found)
+    if isinstance(cells, Values):
+        return cells
+    unread = np.isnan(cells)
     if unread.any():
         array = _stored(array)
         plain = (
@@ -98,7 +98,7 @@ def _told_apart(array: pa.Array, found: np.ndarray | Values) -> Raw:
         left = values(plain.filter(pa.array(unread)))
         something = np.asarray([*(not says_nothing(text) for text in left.distinct), False])
         unread[unread] = something[left.codes]
-    return Numbers(found, unread)
+    return Numbers(cells, unread)
 
 
 # ---- types --------------------------------------------------------------------------------------
@@ -131,16 +131,16 @@ def check_types(columns: pa.Schema, schema: Schema, where: str) -> None:
         if isinstance(column, Image):
             continue
         kind = columns.field(column.name).type
-        found = family(kind)
-        if found == "nested":
+        its_family = family(kind)
+        if its_family == "nested":
             raise DataError(
                 f"{where}: column '{column.name}' holds lists or other nested values ({kind}). A cell "
                 "must be one value: make columns of its parts, or leave it out with "
                 f'ignore = ["{column.name}"].'
             )
-        if isinstance(column, Moment):
+        if isinstance(column, DateTime):
             _check_zone(kind, column, where)
-        if found not in READABLE[column.reads] or not _has_zone(kind):
+        if its_family not in READABLE[column.reads] or not _has_zone(kind):
             raise DataError(
                 f"{where}: column '{column.name}' is declared as {column.kind}, which cannot be read "
                 f"from its type {kind}. Declare another kind, or convert the column."
@@ -155,7 +155,7 @@ def check_types(columns: pa.Schema, schema: Schema, where: str) -> None:
             )
 
 
-def _check_zone(kind: pa.DataType, column: Moment, where: str) -> None:
+def _check_zone(kind: pa.DataType, column: DateTime, where: str) -> None:
     """Refuse moments of one type, with a time zone or without, where the other one is declared."""
     aware = pa.types.is_timestamp(kind) and kind.tz is not None
     if family(kind) == "moment" and aware != (column.zone is not None):
@@ -223,14 +223,14 @@ def _parsed_numbers(array: pa.Array) -> np.ndarray:
         with suppress(pa.ArrowInvalid):  # it takes all cells or none
             return pc.cast(prepare(array.view(text)), pa.float64()).to_numpy(zero_copy_only=False)
     plain = pc.match_substring_regex(array, PLAIN_NUMBER).fill_null(True)
-    found = np.full(len(array), np.nan)
+    parsed = np.full(len(array), np.nan)
     at_once = plain.to_numpy(zero_copy_only=False)
-    found[at_once] = pc.cast(array.filter(plain).view(text), pa.float64()).to_numpy(
+    parsed[at_once] = pc.cast(array.filter(plain).view(text), pa.float64()).to_numpy(
         zero_copy_only=False
     )
     coded = values(array.filter(pc.invert(plain)))
-    found[~at_once] = np.asarray([*map(number, coded.distinct), np.nan])[coded.codes]
-    return found
+    parsed[~at_once] = np.asarray([*map(number, coded.distinct), np.nan])[coded.codes]
+    return parsed
 
 
 # ---- days ---------------------------------------------------------------------------------------
@@ -257,10 +257,10 @@ def _days_of_moments(array: pa.Array) -> np.ndarray:
     if not pa.types.is_date32(array.type):
         unit = "ms" if pa.types.is_date64(array.type) else array.type.unit
         per_day = SECONDS_PER_DAY * UNITS_PER_SECOND[unit]
-    found = _counts(array) // per_day
+    whole_days = _counts(array) // per_day
     absent = array.is_null().to_numpy(zero_copy_only=False)
-    absent |= (found < FIRST_DAY) | (found > LAST_DAY)
-    return np.where(absent, np.nan, found.astype(np.float64))
+    absent |= (whole_days < FIRST_DAY) | (whole_days > LAST_DAY)
+    return np.where(absent, np.nan, whole_days.astype(np.float64))
 
 
 # ---- moments and spans --------------------------------------------------------------------------
@@ -273,14 +273,14 @@ def seconds(array: pa.Array, pattern: str | None, aware: bool) -> np.ndarray:
         return np.append(seconds(array.dictionary, pattern, aware), np.nan)[_codes(array.indices)]
     if family(array.type) != "moment":
         return _parsed_texts(array, lambda text: second(text, pattern, aware))
-    found = _days_of_moments(array)
+    whole_days = _days_of_moments(array)
     if pa.types.is_timestamp(array.type):  # else whole days
         per_second = UNITS_PER_SECOND[array.type.unit]
         within = _counts(array) % (SECONDS_PER_DAY * per_second)
         # Texts know no less than a microsecond.
         parts = within % per_second * 10**6 // per_second
-        return found * SECONDS_PER_DAY + within // per_second + parts / 1e6
-    return found * SECONDS_PER_DAY
+        return whole_days * SECONDS_PER_DAY + within // per_second + parts / 1e6
+    return whole_days * SECONDS_PER_DAY
 
 
 def spans(array: pa.Array) -> np.ndarray:
@@ -294,8 +294,8 @@ def spans(array: pa.Array) -> np.ndarray:
     if kind != "span":
         return _parsed_texts(array, duration_seconds)
     units, per_second = _counts(array), UNITS_PER_SECOND[array.type.unit]
-    found = units // per_second + units % per_second / per_second
-    return np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, found)
+    in_seconds = units // per_second + units % per_second / per_second
+    return np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, in_seconds)
 
 
 def _counts(array: pa.Array) -> np.ndarray:

@@ -69,9 +69,9 @@ def check_columns(names: Sequence[str], schema: Schema, where: str) -> None:
     for name in declared:
         if name not in names:
             raise DataError(
-                f"{where} has no column '{name}', which the schema declares. {_told(names, schema)}"
+                f"{where} has no column '{name}', which the schema declares. {_known_names(names, schema)}"
             )
-    left_out = {*schema.ignore, *(a.name for a in schema.asides)}
+    left_out = {*schema.ignore, *(a.name for a in schema.unread)}
     extra = [n for n in names if n not in declared and n not in left_out]
     if extra:
         name = shown(extra[0])
@@ -81,9 +81,9 @@ def check_columns(names: Sequence[str], schema: Schema, where: str) -> None:
         )
 
 
-def _told(names: Sequence[str], schema: Schema) -> str:
+def _known_names(names: Sequence[str], schema: Schema) -> str:
     """The names, if at least one of them is known to be a name and no value of someone's."""
-    known = {*schema.names_read, *schema.ignore, *(a.name for a in schema.asides)}
+    known = {*schema.names_read, *schema.ignore, *(a.name for a in schema.unread)}
     if known.isdisjoint(names):
         return (
             f"None of its {len(names)} column names is known to the schema: does it begin with a line "

@@ -99,9 +99,9 @@ class Dataset:
             return rows
         if self._kept is None or self._kept[0] != key:
             assert self._persons is not None
-            found = shared(self._persons, rows.cells, rows.labels, key, person.rows_at_most)
-            labels = np.where(found.rank < 0, -1, rows.labels)
-            self._kept = key, Rows(rows.cells, labels, rows.states, found)
+            sharing = shared(self._persons, rows.cells, rows.labels, key, person.rows_at_most)
+            labels = np.where(sharing.rank < 0, -1, rows.labels)
+            self._kept = key, Rows(rows.cells, labels, rows.states, sharing)
         return self._kept[1]
 
     def _values(self, name: str) -> Iterator[Raw]:
@@ -139,10 +139,7 @@ def _encode(
             assert isinstance(ids, Values)
             persons.append(person_digests(ids, schema.person))
             _absorb(digest, persons[-1])
-        if schema.image:
-            cells = schema.image.encode(raw[schema.image.name])
-        else:
-            cells = np.stack([c.encode(raw[c.name]) for c in schema.inputs], axis=1)
+        cells = schema.encode(raw)
         codes = np.zeros(len(cells), np.int32)
         if schema.label:
             codes = schema.label.encode(raw[schema.label.name]).astype(np.int32)

@@ -43,15 +43,15 @@ def guess(name: str, raw: Values | None, decimal: str = ".") -> Guess:
     texts = [] if raw is None else [t.strip() for t in raw.distinct[:CELLS] if t.strip()]
     if not texts:
         return _category()
-    for found in (
+    for first_guess in (
         _aside(name, texts, raw),
         _boolean(texts),
         _number(texts, decimal),
         _moment(texts),
         _duration(texts),
     ):
-        if found is not None:
-            return found
+        if first_guess is not None:
+            return first_guess
     return _category()
 
 

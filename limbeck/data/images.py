@@ -108,15 +108,15 @@ def read_npz(path: Path) -> ArraySource:
             if isinstance(opened, np.ndarray):
                 raise DataError(f"Cannot read {path} as npz: it holds a single, nameless array.")
             with opened:
-                found = {name: opened[name] for name in _ARRAYS if name in opened}
+                arrays = {name: opened[name] for name in _ARRAYS if name in opened}
     except DataError:
         raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, struct.error) as error:
         raise DataError(f"Cannot read {path} as npz: {error}.") from None
-    images = found.get("images", found.get("x"))
+    images = arrays.get("images", arrays.get("x"))
     if images is None:
         raise DataError(f"{path} holds no array named `images` (or `x`).")
-    return ArraySource(images, found.get("labels", found.get("y")), str(path))
+    return ArraySource(images, arrays.get("labels", arrays.get("y")), str(path))
 
 
 def read_idx(path: Path) -> ArraySource:

@@ -37,13 +37,15 @@ class Sharing:
 
 def person_digests(ids: Values, person: Person) -> np.ndarray:
     """128 bits of the person that each row belongs to, (rows, 2); zeros for a row without an id."""
-    found = np.zeros((len(ids.distinct) + 1, 2), np.uint64)  # the last one is for no id
+    digests = np.zeros((len(ids.distinct) + 1, 2), np.uint64)  # the last one is for no id
     for place, text in enumerate(ids.distinct):
         identity = person.identity(text)
         if identity is not None:
             words = identity.encode("utf-8", "surrogatepass")
-            found[place] = np.frombuffer(hashlib.blake2b(words, digest_size=16).digest(), np.uint64)
-    return found[ids.codes]
+            digests[place] = np.frombuffer(
+                hashlib.blake2b(words, digest_size=16).digest(), np.uint64
+            )
+    return digests[ids.codes]
 
 
 def shared(
@@ -76,10 +78,10 @@ def _numbers(
         content = persons[row].tobytes() + int(labels[row]).to_bytes(8, "little", signed=True)
         digest = hashlib.blake2b(content + cells[row].tobytes(), key=key, digest_size=16)
         digests.append(digest.digest())
-    return told_apart(b"".join(digests), key)
+    return distinct_digests(b"".join(digests), key)
 
 
-def told_apart(digests: bytes, key: bytes) -> bytes:
+def distinct_digests(digests: bytes, key: bytes) -> bytes:
     """Digests of 16 bytes each, of which equal ones become different, by their number among equals."""
     words = np.frombuffer(digests, np.uint64).reshape(-1, 2)
     order = np.lexsort((words[:, 1], words[:, 0]))

@@ -9,7 +9,7 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 
-from ..schema import EPOCH, matched, spelled_by
+from ..schema import EPOCH, spelled_by, spelled_moment
 
 SECONDS_PER_DAY = 86_400
 
@@ -48,8 +48,8 @@ def day(text: str, pattern: str | None = None) -> float:
     >>> day("03.01.1970", "%d.%m.%Y")
     2.0
     """
-    if pattern is not None and (found := spelled_by(text, pattern)) is not None:
-        return float((found.date() - EPOCH).days)
+    if pattern is not None and (spelled := spelled_by(text, pattern)) is not None:
+        return float((spelled.date() - EPOCH).days)
     text = text.strip()
     try:
         moment = datetime.datetime.fromisoformat(text)
@@ -77,7 +77,7 @@ def second(text: str, pattern: str | None = None, aware: bool = False) -> float:
     >>> second("1970-01-01T01:01+01:00"), second("02.01.1970", "%d.%m.%Y")
     (nan, 86400.0)
     """
-    moment = matched(text, pattern)
+    moment = spelled_moment(text, pattern)
     if moment is None or (moment.tzinfo is not None) != aware:
         return np.nan
     since = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if aware else None)

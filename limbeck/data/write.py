@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from PIL import Image as Picture
 from PIL import ImageDraw, ImageFont
 
-from ..schema import Date, Duration, Image, Moment, Schema, clock_reading
+from ..schema import Date, DateTime, Duration, Image, Schema, clock_reading
 
 SHEET_COLUMNS = 10
 """Images per class on the contact sheet."""
@@ -66,7 +66,7 @@ def _as_it_came(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     texts = {}
     for column in schema.columns:
         cells = frame[column.name]
-        if isinstance(column, Date | Moment) and column.format is not None:
+        if isinstance(column, Date | DateTime) and column.format is not None:
             texts[column.name] = cells.dt.strftime(column.format)
         if isinstance(column, Duration):
             seconds = cells.dt.total_seconds()

@@ -47,7 +47,7 @@ def evaluate(
     _warn_of_misread(tested)
     control = None if train is None else real_rows(train, release)
     released = released_data(release)
-    found = battery(
+    scores = battery(
         released, tested, soft=soft_labels_of(release), train=control, full=full, seeds=seeds,
         progress=progress,
     )  # fmt: skip
@@ -58,7 +58,7 @@ def evaluate(
         certificate=certificate_digest(release.certificate),
         released_rows=len(bare_rows(released)),
         test_rows=len(bare_rows(tested)),
-        scores=found,
+        scores=scores,
     )
 
 

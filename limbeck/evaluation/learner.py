@@ -36,14 +36,14 @@ class Linear(eqx.Module):
 def learn(released: Dataset) -> tuple[Linear, str]:
     """A classifier of released rows, and its name: kernel ridge regression with scattering features
     for images, logistic regression for the rest. No real row is seen."""
-    held, schema = bare_rows(released), released.schema  # released: nothing private about them
-    kept = np.flatnonzero(held.labels >= 0)
-    labels, classes = np.asarray(held.labels[kept]), len(schema.classes)
+    rows, schema = bare_rows(released), released.schema  # released: nothing private about them
+    kept = np.flatnonzero(rows.labels >= 0)
+    labels, classes = np.asarray(rows.labels[kept]), len(schema.classes)
     phi = scattering(schema) if schema.image else None
     if phi is not None:
         at = np.random.default_rng(0).permutation(len(kept))[:RIDGE_ROWS]
-        slots = schema.expand(held.cells[kept[at]])
+        slots = schema.expand(rows.cells[kept[at]])
         weights = ridge_weights(slots, labels[at], features=phi, classes=classes)
         return Linear(jnp.asarray(weights, jnp.float32), phi), "kernel ridge, scattering features"
-    weights = logistic_weights(schema.expand(held.cells[kept]), labels, classes)
+    weights = logistic_weights(schema.expand(rows.cells[kept]), labels, classes)
     return Linear(jnp.asarray(weights, jnp.float32)), "logistic regression"

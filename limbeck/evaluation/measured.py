@@ -32,7 +32,7 @@ from ..release import (
     certificate_digest,
     make_certificate,
     recompute,
-    seen_section,
+    schema_check_section,
 )
 from ..schema import Schema
 from .internal import real_rows, released_data
@@ -176,13 +176,13 @@ class MeasuredScores:
             if facts["format"] != "limbeck measured scores":
                 raise ValueError("another format")
             answers = [facts["answers"][name] for name in ("wrong", "right")]
-            found = cls(
+            scores = cls(
                 certificate=facts["certificate"],
                 answers=np.asarray(answers, np.float64),
                 counts=np.asarray(facts["counts"], np.float64),
             )
-            _check(found, facts["figures"])
-            return found
+            _check(scores, facts["figures"])
+            return scores
         except OSError as error:
             raise ReleaseError(f"Cannot read {path}: {error.strerror}.") from None
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
@@ -238,7 +238,7 @@ def measure_scores(
             law=paid.noise.law,
             source="fixed beforehand",
             public_seed=0,
-            check=seen_section(planned, paid.looks),
+            check=schema_check_section(planned, paid.looks),
         )
     return MeasuredScores(
         certificate={**certificate, "limits": list(LIMITS)}, answers=answers, counts=counts
@@ -256,8 +256,8 @@ def is_measured(path: str | Path) -> bool:
 
 def verify_scores(path: str | Path) -> Verdict:
     """Recompute epsilon and all figures of a file of measured scores."""
-    found = MeasuredScores.load(path)
-    return Verdict(cost=recompute(found.certificate), certificate=found.certificate)
+    scores = MeasuredScores.load(path)
+    return Verdict(cost=recompute(scores.certificate), certificate=scores.certificate)
 
 
 def _check(scores: MeasuredScores, stated: Mapping[str, Mapping[str, float]]) -> None:
@@ -320,7 +320,7 @@ def figures_of(
 def _figures(answers: np.ndarray, counts: np.ndarray) -> dict[str, float]:
     total, table = float(answers.sum()), confusion(counts)
     by_class = np.clip(np.diag(table) / np.maximum(table.sum(axis=1), 1.0), 0.0, 1.0)
-    found = {
+    figures = {
         "rows": total,
         "accuracy": float(np.clip(answers[1] / max(total, 1.0), 0.0, 1.0)),
         "balanced accuracy": float(by_class.mean()),
@@ -328,5 +328,5 @@ def _figures(answers: np.ndarray, counts: np.ndarray) -> dict[str, float]:
     if len(counts) == 2:
         curve = roc(counts)
         x, y = (np.asarray(curve[k]) for k in ("false_positive_rate", "true_positive_rate"))
-        found["ROC AUC"] = float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2))
-    return found
+        figures["ROC AUC"] = float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2))
+    return figures

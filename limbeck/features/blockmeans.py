@@ -23,12 +23,12 @@ def mean_blocks(factors: BlockFactors) -> list[Float[Array, "left right"]]:
 
 def split_blocks(flat: Any, blocks: Sequence[tuple[int, int]]) -> list[Any]:
     """Features (..., size) as the matrices that they are."""
-    found, start = [], 0
+    parts, start = [], 0
     for left, right in blocks:
         part = flat[..., start : start + left * right]
-        found.append(part.reshape(*flat.shape[:-1], left, right))
+        parts.append(part.reshape(*flat.shape[:-1], left, right))
         start += left * right
-    return found
+    return parts
 
 
 def mismatch(

@@ -98,11 +98,11 @@ class Cells:
         else:
             code = 1 + jnp.minimum(jnp.floor(value * self.grid), self.grid - 1)
             code = jnp.where(value <= 0, 0, jnp.where(value >= 1, self.grid + 1, code))
-        found = jax.nn.one_hot(code.astype(jnp.int32), self.values)
+        indicators = jax.nn.one_hot(code.astype(jnp.int32), self.values)
         if not self.missing:
-            return found
+            return indicators
         gone = slots[:, 1:2]
-        return jnp.concatenate([found * (1 - gone), gone], axis=1)
+        return jnp.concatenate([indicators * (1 - gone), gone], axis=1)
 
     def codes(self, values: np.ndarray) -> np.ndarray:
         """The number of the cell of each of a column's encoded values."""
@@ -201,13 +201,13 @@ def _runs(weights: np.ndarray, most: int, floor: float) -> np.ndarray:
     heavy = weights >= max(weights.sum() / most, floor)
     runs = max(1, most - int(heavy.sum()))
     share = max(weights[~heavy].sum() / runs, floor)
-    starts, held = [0], weights[0]
+    starts, weight = [0], weights[0]
     for i in range(1, len(weights)):
-        full = held + weights[i] / 2 >= share
+        full = weight + weights[i] / 2 >= share
         if heavy[i] or heavy[i - 1] or full:
             starts.append(i)
-            held = 0.0
-        held += weights[i]
+            weight = 0.0
+        weight += weights[i]
     groups = np.zeros(len(weights), np.int64)
     groups[starts[1:]] = 1
     groups = np.cumsum(groups)

@@ -34,10 +34,10 @@ class ColumnScores(eqx.Module):
     def __call__(
         self, rows: Float[Array, "rows slots"], labels: Int[Array, " rows"]
     ) -> tuple[tuple[Float[Array, "rows columns"], Float[Array, "rows columns"]], ...]:
-        own, start, found = self.scores[labels], 0, []
+        own, start, of_columns = self.scores[labels], 0, []
         for column in self.singles.columns(rows):
             end = start + column.shape[1]
-            found.append((column * own[:, start:end]).sum(axis=1))
+            of_columns.append((column * own[:, start:end]).sum(axis=1))
             start = end
-        scores = jnp.stack(found, axis=1)
+        scores = jnp.stack(of_columns, axis=1)
         return ((scores, scores),)

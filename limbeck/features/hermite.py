@@ -71,11 +71,11 @@ class Hermite(eqx.Module):
         first = height * jnp.exp(-fall)
         if self.order > UNROLLED_ORDERS:
             return list(_orders(x, first, jnp.float32(up), jnp.float32(back)))
-        found = [first]
+        values = [first]
         for k in range(self.order):
-            before = float(back[k]) * found[k - 1] if k else 0.0
-            found.append(float(up[k]) * x * found[k] - before)
-        return found
+            before = float(back[k]) * values[k - 1] if k else 0.0
+            values.append(float(up[k]) * x * values[k] - before)
+        return values
 
 
 def _orders(x: Array, first: Array, up: Array, back: Array) -> Array:

@@ -173,8 +173,8 @@ class HermiteProducts(eqx.Module):
 
     def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
         left, right = jax.vmap(lambda c, v: self.one(c, v)(rows))(self.chosen, self.vectors)
-        made = jnp.einsum("pnl,pnr->nplr", left, right).reshape(len(rows), -1)
-        return made / jnp.sqrt(jnp.float32(len(left)))
+        products = jnp.einsum("pnl,pnr->nplr", left, right).reshape(len(rows), -1)
+        return products / jnp.sqrt(jnp.float32(len(left)))
 
 
 def sum_size(places: Places, order: int) -> int:
@@ -240,7 +240,7 @@ def _present(rows: Array, gaps: Sequence[int] | np.ndarray | Array) -> Array:
 def _multiplied(blocks: Float[Array, "rows some width"]) -> Float[Array, "rows size"]:
     """Outer products along the second axis; of none, the number 1."""
     rows, some, _ = blocks.shape
-    found = jnp.ones((rows, 1), blocks.dtype)
+    products = jnp.ones((rows, 1), blocks.dtype)
     for at in range(some):
-        found = (found[:, :, None] * blocks[:, at, None, :]).reshape(rows, -1)
-    return found
+        products = (products[:, :, None] * blocks[:, at, None, :]).reshape(rows, -1)
+    return products

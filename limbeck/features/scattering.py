@@ -194,21 +194,23 @@ class Scattering(eqx.Module):
         height, width, _ = self.shape
         fine, coarse, second = phases
         whole, first, last = map(_bumps, self.lowpasses)
-        found = np.empty((height, width, CHANNELS, *whole.shape[2:]), fine.dtype)
-        found[:, :, 0] = whole
+        derivatives = np.empty((height, width, CHANNELS, *whole.shape[2:]), fine.dtype)
+        derivatives[:, :, 0] = whole
         inner = []
         for angle in range(ANGLES):
             one, two = fine[..., angle, None, None], coarse[..., angle, None, None]
-            found[:, :, 1 + angle] = _filter_back(self.fine, angle, one * first[:, None])
-            found[:, :, 1 + ANGLES + angle] = _filter_back(self.coarse, angle, two * last[:, None])
+            derivatives[:, :, 1 + angle] = _filter_back(self.fine, angle, one * first[:, None])
+            derivatives[:, :, 1 + ANGLES + angle] = _filter_back(
+                self.coarse, angle, two * last[:, None]
+            )
             paths = second[..., angle, :, None, None] * last[:, None, :, None]
             inner.append(_filter_back(self.second, angle, paths))
         between = np.stack(inner, axis=3)  # (height, width, first angle, second angle, h, w)
         for angle in range(ANGLES):
             at = 1 + (2 + angle) * ANGLES
             paths = fine[..., angle, None, None, None] * between[:, None, :, angle]
-            found[:, :, at : at + ANGLES] = _filter_back(self.fine, angle, paths)
-        return found.reshape(height * width, *found.shape[2:])
+            derivatives[:, :, at : at + ANGLES] = _filter_back(self.fine, angle, paths)
+        return derivatives.reshape(height * width, *derivatives.shape[2:])
 
 
 @eqx.filter_jit
@@ -329,7 +331,7 @@ def _morlets(h: int, w: int, scale: int) -> np.ndarray:
     """psi(u) = envelope(u) (exp(i xi.u) - K), with mean 0, periodic on (h, w), for each angle."""
     width, frequency, slant = 0.8 * 2**scale, 0.75 * np.pi / 2**scale, 4 / ANGLES
     y, x = np.arange(-2 * h, 3 * h)[:, None], np.arange(-2 * w, 3 * w)
-    found = []
+    wavelets = []
     for step in range(ANGLES):
         angle = (ANGLES // 2 - 1 - step) * np.pi / ANGLES
         along = y * np.cos(angle) + x * np.sin(angle)
@@ -337,8 +339,8 @@ def _morlets(h: int, w: int, scale: int) -> np.ndarray:
         envelope = np.exp(-(along**2 + (slant * across) ** 2) / (2 * width**2))
         wave = envelope * np.exp(1j * frequency * along)
         wave, bump = (a.reshape(5, h, 5, w).sum(axis=(0, 2)) for a in (wave, envelope))
-        found.append((wave - bump * (wave.sum() / bump.sum())) * slant / (TWO_PI * width**2))
-    return np.stack(found)
+        wavelets.append((wave - bump * (wave.sum() / bump.sum())) * slant / (TWO_PI * width**2))
+    return np.stack(wavelets)
 
 
 def _wavelets(

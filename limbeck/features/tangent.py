@@ -135,12 +135,12 @@ class DenseTangent(AbstractTangent):
 
     def _activations(self, rows: Array) -> list[Array]:
         """What goes into each layer, and last into the norm."""
-        found = [rows]
+        activations = [rows]
         for number, layer in enumerate(self.layers):
-            x = layer(found[-1])
+            x = layer(activations[-1])
             plain = len(self.layers) > 1 and number == len(self.layers) - 1
-            found.append(x if plain else jax.nn.relu(x))
-        return found
+            activations.append(x if plain else jax.nn.relu(x))
+        return activations
 
 
 class StripTangent(AbstractTangent):

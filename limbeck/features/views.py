@@ -136,8 +136,8 @@ def _between(
             share = (1 - abs(down - row)) * (1 - abs(right - column)) * weights
             outside = (row < 0) | (row >= height) | (column < 0) | (column >= width)
             shares.append(np.where(outside, 0.0, share).ravel())
-            held = np.clip(row, 0, height - 1) * width + np.clip(column, 0, width - 1)
-            places.append(held.ravel())
+            pixel = np.clip(row, 0, height - 1) * width + np.clip(column, 0, width - 1)
+            places.append(pixel.ravel())
     return np.stack(places, axis=1).astype(np.int32), np.stack(shares, axis=1)
 
 

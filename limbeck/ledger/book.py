@@ -82,8 +82,8 @@ def booked_runs(database: sqlite3.Connection, dataset: str) -> tuple[Run, ...]:
 
 
 def _admit(database: sqlite3.Connection, dataset: str, declared: Lifetime, run: Run) -> None:
-    held = lifetime_of(database, dataset)
-    lifetime = declared if held is None else Lifetime(**held)
+    fixed = lifetime_of(database, dataset)
+    lifetime = declared if fixed is None else Lifetime(**fixed)
     before = [booked for booked in booked_runs(database, dataset) if booked.id != run.id]
     check_admitted(run, before, declared, lifetime)
 

@@ -45,15 +45,15 @@ def lifetime_of(database: sqlite3.Connection, dataset: str) -> dict[str, Any] | 
 
 def runs_of(database: sqlite3.Connection, dataset: str) -> list[dict[str, Any]]:
     """Every run that was booked, in order, each with its latest state."""
-    found: dict[str, dict[str, Any]] = {}
+    runs: dict[str, dict[str, Any]] = {}
     rows = database.execute(
         "SELECT kind, run, content FROM entries WHERE dataset = ? AND kind IN ('run', 'state')"
         " ORDER BY number",
         (dataset_name(dataset),),
     )
     for row in rows:
-        found.setdefault(row["run"], {}).update(json.loads(row["content"]))
-    return list(found.values())
+        runs.setdefault(row["run"], {}).update(json.loads(row["content"]))
+    return list(runs.values())
 
 
 def run_of(database: sqlite3.Connection, run: str) -> dict[str, Any] | None:
@@ -61,10 +61,10 @@ def run_of(database: sqlite3.Connection, run: str) -> dict[str, Any] | None:
     rows = database.execute(
         "SELECT dataset, content FROM entries WHERE run = ? ORDER BY number", (run,)
     ).fetchall()
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for row in rows:
-        found |= json.loads(row["content"]) | {"dataset": row["dataset"]}
-    return found or None
+        facts |= json.loads(row["content"]) | {"dataset": row["dataset"]}
+    return facts or None
 
 
 def entry_digest(before: str, words: tuple[Any, ...]) -> str:

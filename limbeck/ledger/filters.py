@@ -32,7 +32,7 @@ from ..schema import Lifetime
 from .booked import Run
 
 
-def check_admitted(run: Run, before: Sequence[Run], declared: Lifetime, held: Lifetime) -> None:
+def check_admitted(run: Run, before: Sequence[Run], declared: Lifetime, fixed: Lifetime) -> None:
     """Refuse a run that would overdraw, or whose schema declares another lifetime than is held.
 
     Args:
@@ -41,11 +41,11 @@ def check_admitted(run: Run, before: Sequence[Run], declared: Lifetime, held: Li
         declared: What the schema says.
         held: What the ledger says.
     """
-    if held != declared:
+    if fixed != declared:
         raise LimbeckError(
             f"The schema's [lifetime] (epsilon {declared.epsilon:g}, delta {declared.delta:g}, "
             f"{declared.filter}) is not the one the ledger holds for '{run.dataset}' (epsilon "
-            f"{held.epsilon:g}, delta {held.delta:g}, {held.filter}). Put the ledger's back, or change "
+            f"{fixed.epsilon:g}, delta {fixed.delta:g}, {fixed.filter}). Put the ledger's back, or change "
             f"it knowingly: limbeck ledger --set {run.dataset} --epsilon {declared.epsilon:g} --delta "
             f"{declared.delta:g} --filter {declared.filter}."
         )
@@ -56,12 +56,12 @@ def check_admitted(run: Run, before: Sequence[Run], declared: Lifetime, held: Li
             f"{run.unit}. What they reveal does not add up, so a data set keeps one unit for life: go "
             "on with the schema's old [person], or without one."
         )
-    after = spent([*before, run], held) if run.private else 0.0
-    if after > held.epsilon * (1 + 1e-9):
+    after = spent([*before, run], fixed) if run.private else 0.0
+    if after > fixed.epsilon * (1 + 1e-9):
         price = "cannot be paid at all" if math.isinf(after) else f"would bring that to {after:.4g}"
         raise BudgetExceeded(
-            f"Budget spent: '{run.dataset}' may cost epsilon {held.epsilon:g} over its lifetime "
-            f"(delta {held.delta:g}, filter {held.filter}); {spent(before, held):.4g} is spent "
+            f"Budget spent: '{run.dataset}' may cost epsilon {fixed.epsilon:g} over its lifetime "
+            f"(delta {fixed.delta:g}, filter {fixed.filter}); {spent(before, fixed):.4g} is spent "
             f"and this run {price}. Use a smaller epsilon, or stop here."
         )
 

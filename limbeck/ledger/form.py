@@ -105,9 +105,9 @@ def _from_form_0(database: sqlite3.Connection) -> None:
         database.execute(statement)
     for row in old[0]:
         # Names that differed in spelling alone become one: the smallest promise of theirs holds.
-        held = lifetime_of(database, row["name"])
+        fixed = lifetime_of(database, row["name"])
         life = {name: row[name] for name in ("epsilon", "delta", "filter")}
-        if held is None or (life["epsilon"], life["delta"]) < (held["epsilon"], held["delta"]):
+        if fixed is None or (life["epsilon"], life["delta"]) < (fixed["epsilon"], fixed["delta"]):
             append(database, "lifetime", row["name"], "", life)
     for row in old[1]:
         content = {name: row[name] for name in row.keys()}  # noqa: SIM118 (a Row yields values)

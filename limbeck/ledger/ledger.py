@@ -63,11 +63,11 @@ class Ledger(Book):
             names = database.execute(
                 "SELECT DISTINCT dataset FROM entries WHERE kind != 'seen' ORDER BY dataset"
             )
-            found = [_account(database, row["dataset"]) for row in names.fetchall()]
-        if any(run.status == "running" for account in found for run in account.runs):
+            accounts = [_account(database, row["dataset"]) for row in names.fetchall()]
+        if any(run.status == "running" for account in accounts for run in account.runs):
             states = unfinished(self.jobs)
-            found = [replace(a, runs=tuple(_now(r, states) for r in a.runs)) for a in found]
-        return found
+            accounts = [replace(a, runs=tuple(_now(r, states) for r in a.runs)) for a in accounts]
+        return accounts
 
     def set_lifetime(self, dataset: str, lifetime: Lifetime) -> None:
         """Change a data set's lifetime budget: a decision of the owner, made knowingly."""
@@ -90,14 +90,14 @@ class Ledger(Book):
 
     def looks(self) -> dict[str, list[str]]:
         """When the owner looked at the rows without noise, by data set."""
-        found: dict[str, list[str]] = {}
+        times: dict[str, list[str]] = {}
         with self._connect() as database:
             entries = database.execute(
                 "SELECT dataset, written FROM entries WHERE kind = 'seen' ORDER BY dataset, number"
             )
             for entry in entries:
-                found.setdefault(entry["dataset"], []).append(entry["written"])
-        return found
+                times.setdefault(entry["dataset"], []).append(entry["written"])
+        return times
 
     def check_entries(self, noted: str | None = None) -> Seal:
         """Recompute the chain of entries, and find one that was edited.
@@ -112,7 +112,7 @@ class Ledger(Book):
 
 def unfinished(jobs: Path) -> dict[str, str]:
     """What became of the runs whose jobs are kept: they are running, or can be resumed."""
-    found = {}
+    states = {}
     for path in jobs.glob("*/run") if jobs.is_dir() else ():
         try:
             run = path.read_text()
@@ -121,8 +121,8 @@ def unfinished(jobs: Path) -> dict[str, str]:
             continue  # it ended meanwhile
         if handle is not None:
             os.close(handle)
-        found[run] = "running" if handle is None else "interrupted, resumable"
-    return found
+        states[run] = "running" if handle is None else "interrupted, resumable"
+    return states
 
 
 def _account(database: sqlite3.Connection, name: str) -> Account:

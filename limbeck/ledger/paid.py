@@ -102,10 +102,10 @@ def randomness(seed: int | None, noise: Noise | None) -> Noise:
 
 def misfit(words: Sequence[str], price: Cost) -> DataError:
     """Why a run was stopped by its check."""
-    told = " ".join(f"Column{w.removeprefix('column')}" for w in words)
+    reasons = " ".join(f"Column{w.removeprefix('column')}" for w in words)
     return DataError(
         f"Stopped by the noisy check, before anything else was paid for: the file does not fit its "
-        f"schema. {told} Spent was the check alone, epsilon {price.epsilon:.2g}; nothing was written. "
+        f"schema. {reasons} Spent was the check alone, epsilon {price.epsilon:.2g}; nothing was written. "
         "Mend the schema or the file; to go on without a check: check=False."
     )
 
@@ -163,8 +163,8 @@ class _Booking:
         check, columns = self.planned.check, self.planned.schema.columns
         if check is None:
             return ()
-        found = private.ask(check.question.name)
-        fits = fits_of(columns, found.values.reshape(len(columns), -1), found.noise)
+        answer = private.ask(check.question.name)
+        fits = fits_of(columns, answer.values.reshape(len(columns), -1), answer.noise)
         if self.ledger.booked(run) == self.planned.charges:  # resumed: it was decided before
             return fits
         try:

@@ -59,13 +59,13 @@ class AbstractInquiry(abc.ABC):
     def check_importable(self) -> None:
         """Refuse a class that is not found by its module and name, by which `map_spec` tells of it."""
         kind = type(self)
-        found = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
-        if found is None:
+        imported = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
+        if imported is None:
             raise LimbeckError(
                 f"The class of {self.name}, {kind.__qualname__}, is not found in {kind.__module__} by "
                 "that name. Define it at the top of a module, script or notebook, not in a function."
             )
-        if found is not kind:
+        if imported is not kind:
             raise LimbeckError(
                 f"The class of {self.name}, {kind.__qualname__}, was defined anew in {kind.__module__} "
                 "since this one was made of it. Make it again."
@@ -173,10 +173,10 @@ def origin(kind: type) -> dict[str, str | None]:
     try:
         return {"name": module, "version": metadata.version(module)}
     except metadata.PackageNotFoundError:
-        found = metadata.packages_distributions().get(module)
-    if not found:  # not installed: a script, a notebook
+        packages = metadata.packages_distributions().get(module)
+    if not packages:  # not installed: a script, a notebook
         return {"name": module, "version": None}
-    return {"name": found[0], "version": metadata.version(found[0])}
+    return {"name": packages[0], "version": metadata.version(packages[0])}
 
 
 def check_values_declared(method: str, schema: Schema) -> None:

@@ -91,18 +91,18 @@ def overlaid(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
     >>> overlaid({"kernel": {"name": "scattering", "normalisation": "position"}}, {"kernel": "fc-ntk"})
     {'kernel': 'fc-ntk'}
     """
-    found = dict(settings)
+    overlay = dict(settings)
     for name in sorted(changes, key=lambda name: "." in name):  # a part before its own settings
         value = changes[name]
         outer, _, inner = name.partition(".")
         if inner:
             value = {inner: value}
         if isinstance(value, Mapping) and "name" not in value:
-            before = found.get(outer, {})
+            before = overlay.get(outer, {})
             before = {"name": before} if isinstance(before, str) else before
             value = {**before, **value} if isinstance(before, Mapping) else value
-        found[outer] = value
-    return found
+        overlay[outer] = value
+    return overlay
 
 
 def plain(value: Any) -> Any:

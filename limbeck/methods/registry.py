@@ -53,10 +53,10 @@ class Methods(Mapping[str, type[AbstractMethod]]):
     def __getitem__(self, name: str) -> type[AbstractMethod]:
         if name in self._own:
             return self._own[name]
-        found = list(metadata.entry_points(group=GROUP, name=name))
-        if not found:
+        entries = list(metadata.entry_points(group=GROUP, name=name))
+        if not entries:
             raise KeyError(name)
-        return _loaded(found)
+        return _loaded(entries)
 
     def __iter__(self) -> Iterator[str]:
         brought = {point.name for point in metadata.entry_points(group=GROUP)}

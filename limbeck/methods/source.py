@@ -145,9 +145,9 @@ class Distilled:
         return {}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {"slots": self.slots, "labels": self.labels}
+        always = {"slots": self.slots, "labels": self.labels}
         more = {"targets": self.targets, "soft": self.soft, "stored": self.stored}
-        return found | {name: array for name, array in more.items() if array is not None}
+        return always | {name: array for name, array in more.items() if array is not None}
 
     @classmethod
     def load(

@@ -110,8 +110,8 @@ def patches(
     margin = side // 2
     padded = jnp.pad(images, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
     down, right = (np.arange(0, n, stride)[:, None] + np.arange(side) for n in (height, width))
-    found = padded[:, down[:, None, :, None], right[None, :, None, :]]
-    return found.reshape(len(images), -1, side * side * channels)
+    parts = padded[:, down[:, None, :, None], right[None, :, None, :]]
+    return parts.reshape(len(images), -1, side * side * channels)
 
 
 def weights_of(discriminator: Any) -> int:

@@ -108,10 +108,10 @@ class ImageGenerator(eqx.Module):
         # In pieces that fit in a processor's cache; a large batch at once takes up to twice the time.
         whole = count // PIECE_IMAGES
         pieces = x[: whole * PIECE_IMAGES].reshape(whole, PIECE_IMAGES, *x.shape[1:])
-        made = jax.lax.map(self._enlarged, pieces).reshape(
+        images = jax.lax.map(self._enlarged, pieces).reshape(
             whole * PIECE_IMAGES, math.prod(self.shape)
         )
-        return jnp.concatenate([made, self._enlarged(x[whole * PIECE_IMAGES :])])
+        return jnp.concatenate([images, self._enlarged(x[whole * PIECE_IMAGES :])])
 
     def _enlarged(self, x: Array) -> Array:
         height, width, _ = self.shape

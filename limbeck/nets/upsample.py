@@ -37,9 +37,9 @@ def upsampled_convolution(
     return jnp.einsum("nhqio,iph->npqo", tall, down)
 
 
-def _taps(size: int, made: int, side: int) -> Float[Array, "side made size"]:
+def _taps(size: int, enlarged_size: int, side: int) -> Float[Array, "side enlarged size"]:
     """For each place in a kernel, which of the small image's lines it sees from each large one."""
-    enlarged = jax.image.resize(jnp.eye(size), (made, size), "bilinear")
+    enlarged = jax.image.resize(jnp.eye(size), (enlarged_size, size), "bilinear")
     before = side // 2
     padded = jnp.pad(enlarged, ((before, side - 1 - before), (0, 0)))
-    return jnp.stack([padded[i : i + made] for i in range(side)])
+    return jnp.stack([padded[i : i + enlarged_size] for i in range(side)])

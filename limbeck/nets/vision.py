@@ -108,12 +108,12 @@ class ResNet18(eqx.Module):
     def activations(self, image: Float[Array, "channels height width"]) -> list[Array]:
         """What the four stages make of an image, (channels, height, width) each."""
         x = jax.nn.relu(self.norm(self.stem(image)))
-        found = []
+        activations = []
         for stage in self.stages:
             for block in stage:
                 x = block(x)
-            found.append(x)
-        return found
+            activations.append(x)
+        return activations
 
     def __call__(self, image: Float[Array, "channels height width"]) -> Float[Array, " classes"]:
         return self.head(self.activations(image)[-1].mean(axis=(1, 2)))
@@ -125,11 +125,11 @@ def _started(kind: type[Kind], *sizes: Any, key: PRNGKeyArray, **settings: Any) 
     limit = 1 / math.sqrt(math.prod(layer.weight.shape[1:]))
     weight_key, bias_key = jax.random.split(key)
     weight = uniform(weight_key, layer.weight.shape, -limit, limit, layer.weight.dtype)
-    layer = eqx.tree_at(lambda made: made.weight, layer, weight)
+    layer = eqx.tree_at(lambda of_layer: of_layer.weight, layer, weight)
     if layer.bias is None:
         return layer
     bias = uniform(bias_key, layer.bias.shape, -limit, limit, layer.bias.dtype)
-    return eqx.tree_at(lambda made: made.bias, layer, bias)
+    return eqx.tree_at(lambda of_layer: of_layer.bias, layer, bias)
 
 
 def _halved(x: Float[Array, "channels height width"]) -> Array:

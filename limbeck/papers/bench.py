@@ -37,9 +37,9 @@ class Bench:
 
     def rows(self, part: str) -> tuple[np.ndarray, np.ndarray]:
         """Slots and label codes of the labelled rows of "train" or "test"."""
-        held = bare_rows(getattr(self, part))
-        kept = np.flatnonzero(held.labels >= 0)
-        return self.schema.expand(held.cells[kept]), np.asarray(held.labels[kept])
+        rows = bare_rows(getattr(self, part))
+        kept = np.flatnonzero(rows.labels >= 0)
+        return self.schema.expand(rows.cells[kept]), np.asarray(rows.labels[kept])
 
 
 @lru_cache(maxsize=1)

@@ -33,13 +33,13 @@ def code_digest(module: str, *, alone: bool = False) -> str:
 
 
 def _closure(module: str) -> set[str]:
-    found, waiting = set(), [module]
+    modules, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += [other for other in _imported(name) if other not in found]
-    return found
+        if name not in modules:
+            modules.add(name)
+            waiting += [other for other in _imported(name) if other not in modules]
+    return modules
 
 
 @cache

@@ -113,25 +113,25 @@ def names() -> list[str]:
 
 def find(name: str) -> Exhibit:
     """An exhibit by its name; one that is not there is refused with what is near it."""
-    found = _all().get(name)
-    if found is None:
+    exhibit = _all().get(name)
+    if exhibit is None:
         near = [n for n in _all() if n.startswith(re.sub(r"-?(table|figure)?\d*$", "", name))]
         raise LimbeckError(
             f"No table or figure is named '{name}'. "
             + (f"There are {', '.join(near)}." if near else "See `limbeck reproduce --list`.")
         )
-    return found
+    return exhibit
 
 
 @cache
 def _all() -> dict[str, Exhibit]:
-    found = {}
+    exhibits = {}
     for paper in PAPERS:
         facts = tomllib.loads((HOUSE / f"{paper}.toml").read_text(encoding="utf-8"))
         shared = {k: facts.pop(k) for k in ("title", "runs", "refused")}
         for key in sorted(facts, key=lambda k: (k.rstrip("0123456789"), int(re.sub(r"\D", "", k)))):
-            found[f"{paper}-{key}"] = _exhibit(f"{paper}-{key}", facts[key], shared)
-    return found
+            exhibits[f"{paper}-{key}"] = _exhibit(f"{paper}-{key}", facts[key], shared)
+    return exhibits
 
 
 def _exhibit(name: str, facts: Mapping[str, Any], paper: Mapping[str, Any]) -> Exhibit:
@@ -161,18 +161,18 @@ def _cells(facts: Mapping[str, Any]) -> Iterator[Cell]:
     quotes = _quotes(facts, columns)
     for row, in_row in facts["rows"].items():
         for column in columns:
-            told = common | _of_column(column, in_row) | in_row
-            if told.get("no_noise"):
-                told["epsilon"] = math.inf
+            cell_facts = common | _of_column(column, in_row) | in_row
+            if cell_facts.get("no_noise"):
+                cell_facts["epsilon"] = math.inf
             settings = {**column.get("settings", {}), **in_row.get("settings", {})}
-            if told.get("sized"):
-                settings["per_class"] = told["per_class"]
-            one_of = in_row.get("figure", told.get("figure", ""))
+            if cell_facts.get("sized"):
+                settings["per_class"] = cell_facts["per_class"]
+            one_of = in_row.get("figure", cell_facts.get("figure", ""))
             figures = [one_of] if isinstance(one_of, str) else one_of
             for place, figure in enumerate(figures):
                 several = len(figures) > 1 or isinstance(one_of, list)
                 yield _cell(
-                    told | {"settings": settings, "figure": figure},
+                    cell_facts | {"settings": settings, "figure": figure},
                     row=row,
                     column=f"{column['name']}, {FIGURES[figure]}" if several else column["name"],
                     theirs=_at(quotes.get((row, column["name"]), ()), place),
@@ -184,33 +184,33 @@ def _of_column(column: Mapping[str, Any], in_row: Mapping[str, Any]) -> dict[str
     """What a cell has from its column. A row's own method does not run by the column's recipe; and
     minutes are the column's, `times` what the row says: a row with minutes of its own would hide
     that columns differ."""
-    found = dict(column)
+    column_facts = dict(column)
     if "method" in in_row:
-        found.pop("recipe", None)
-    if "minutes" in found and "minutes" in in_row:
+        column_facts.pop("recipe", None)
+    if "minutes" in column_facts and "minutes" in in_row:
         raise RuntimeError(f"minutes both in the column {column['name']} and in its rows")
-    if "minutes" in found:
-        found["minutes"] *= in_row.get("times", 1.0)
-    return found
+    if "minutes" in column_facts:
+        column_facts["minutes"] *= in_row.get("times", 1.0)
+    return column_facts
 
 
-def _cell(told: Mapping[str, Any], **placed: Any) -> Cell:
-    words = {k: told[k] for k in ("data", "short", "per_class") if k in told}
-    words["epsilon"] = f"{told.get('epsilon', 1.0):g}"
-    words["noise"] = "-non-private" if math.isinf(told.get("epsilon", 1.0)) else ""
-    making = next((m for m in ("quoted", "real", "classifier") if told.get(m)), "method")
+def _cell(facts: Mapping[str, Any], **placed: Any) -> Cell:
+    words = {k: facts[k] for k in ("data", "short", "per_class") if k in facts}
+    words["epsilon"] = f"{facts.get('epsilon', 1.0):g}"
+    words["noise"] = "-non-private" if math.isinf(facts.get("epsilon", 1.0)) else ""
+    making = next((m for m in ("quoted", "real", "classifier") if facts.get(m)), "method")
     keep = (
         "data", "method", "settings", "epsilon", "score", "score_rows", "augment", "figure",
         "minutes", "pace", "reduced", "reduced_minutes",
     )  # fmt: skip
-    sizes = told.get("quick_per_class")
+    sizes = facts.get("quick_per_class")
     return Cell(
         **placed,
-        **{k: told[k] for k in keep if k in told},
+        **{k: facts[k] for k in keep if k in facts},
         making=making,
-        recipe=told.get("recipe", "").format(**words),
-        per_class=told.get("per_class") if making == "real" else None,
-        quick=told.get("quick", True) and (sizes is None or told.get("per_class") in sizes),
+        recipe=facts.get("recipe", "").format(**words),
+        per_class=facts.get("per_class") if making == "real" else None,
+        quick=facts.get("quick", True) and (sizes is None or facts.get("per_class") in sizes),
     )
 
 
@@ -218,11 +218,11 @@ def _quotes(
     facts: Mapping[str, Any], columns: list[dict[str, Any]]
 ) -> dict[tuple[str, str], tuple[Quote | None, ...]]:
     """The paper's numbers by row and column; two in a cell are parted by '/'."""
-    found = {}
+    quotes = {}
     for row, in_row in facts["rows"].items():
         for column, text in zip(columns, in_row.get("theirs", "").split(), strict=False):
-            found[row, column["name"]] = tuple(Quote.parse(part) for part in text.split("/"))
-    return found
+            quotes[row, column["name"]] = tuple(Quote.parse(part) for part in text.split("/"))
+    return quotes
 
 
 def _neighbour(

@@ -43,8 +43,8 @@ class Keep:
 
     def measured(self, fixed: Mapping[str, object]) -> Path | None:
         """A release with the same measurements, whatever was made of them."""
-        found = self.load(fixed)
-        folder = None if found is None else self.folder / "releases" / found["release"]
+        entry = self.load(fixed)
+        folder = None if entry is None else self.folder / "releases" / entry["release"]
         return folder if folder is not None and folder.exists() else None
 
     def remember(self, fixed: Mapping[str, object], folder: Path) -> None:
@@ -57,10 +57,10 @@ class Keep:
         except (OSError, ValueError, KeyError):  # none yet, or half written by a killed run
             return None
 
-    def save(self, identity: Mapping[str, object], found: Mapping[str, Any]) -> None:
+    def save(self, identity: Mapping[str, object], result: Mapping[str, Any]) -> None:
         path = self.folder / "scores" / f"{_digest(identity)}.json"
         partial = path.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps({"identity": identity, "found": found}, indent=2))
+        partial.write_text(json.dumps({"identity": identity, "found": result}, indent=2))
         partial.replace(path)
 
 

@@ -17,7 +17,7 @@ def kernel_errors() -> list[Result]:
     """Mean absolute errors between points of N(0, 1) and of N(1, 1), at two length scales."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal(POINTS), 1 + rng.standard_normal(POINTS)
-    found = []
+    results = []
     for length in LENGTHS:
         true = np.exp(-((x[:, None] - y) ** 2) / (2 * length**2))
         ways = [(f"Hermite features of order {n}", _hermite(n, length)) for n in ORDERS]
@@ -25,8 +25,10 @@ def kernel_errors() -> list[Result]:
         for name, phi in ways:
             error = float(np.abs(true - phi(x) @ phi(y).T).mean())
             cell = Cell(row=f"length scale {length}", column=name, figure="mean absolute error")
-            found.append(Result(cell=cell, status=DONE, values=(error,), note="drawn in the paper"))
-    return found
+            results.append(
+                Result(cell=cell, status=DONE, values=(error,), note="drawn in the paper")
+            )
+    return results
 
 
 def _hermite(order: int, length: float):  # type: ignore[no-untyped-def]

@@ -43,20 +43,20 @@ def method_of(cell: Cell, *, quick: bool) -> tuple[AbstractMethod, str]:
     Raises:
         NotRun: The method is not in this version, or has no such setting.
     """
-    remark, made = "", None
+    remark, method = "", None
     if cell.method and cell.method not in METHODS:
         raise NotRun("method not in this version")
     path = recipe_path(cell.recipe) if cell.recipe else None
     try:
         if path is not None:
-            made = _from_recipe(path, cell)
-        if made is None:
+            method = _from_recipe(path, cell)
+        if method is None:
             if not cell.method:
                 raise NotRun(f"no recipe {cell.recipe} in this version")
-            made = make_method(cell.method)
+            method = make_method(cell.method)
             remark = f"default settings: no recipe {cell.recipe}" if cell.recipe else ""
         changes = overlaid(cell.settings, cell.reduced if quick else {})
-        return make_method(made.name, overlaid(made.settings(), changes)), remark
+        return make_method(method.name, overlaid(method.settings(), changes)), remark
     except LimbeckError as error:
         raise NotRun(str(error)) from None
 
@@ -148,10 +148,10 @@ def _released(cell: Cell, release: Release, method: AbstractMethod, seed: int) -
         drawn = release.sample(cell.score_rows, seed=seed)
         plain = (drawn.images, drawn.labels) if isinstance(drawn, Images) else drawn
         data = read(plain, release.schema)
-    held = bare_rows(data)  # released rows: nothing private about them
-    kept = np.flatnonzero(held.labels >= 0)
+    rows = bare_rows(data)  # released rows: nothing private about them
+    kept = np.flatnonzero(rows.labels >= 0)
     return TrainingRows(
-        release.schema.expand(held.cells[kept]), held.labels[kept], None, release, method
+        release.schema.expand(rows.cells[kept]), rows.labels[kept], None, release, method
     )
 
 

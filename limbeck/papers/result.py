@@ -148,19 +148,19 @@ class Report:
         """What stands below the table."""
         there = [r for r in self.results if r.status == DONE]
         seeds = max((len(r.values) for r in there), default=0)
-        told = []
+        notes = []
         if self.exhibit.kind == "scores":
-            told.append(
+            notes.append(
                 f"{len(there)} of {len(self.results)} cells run, {seeds or 'no'} "
                 f"seed{'s' if seeds != 1 else ''} each; the paper averages {self.exhibit.runs}."
             )
         if any(r.reduced for r in there):
-            told.append("*reduced*: fewer steps or rows than the paper's, as the remark says.")
+            notes.append("*reduced*: fewer steps or rows than the paper's, as the remark says.")
         if any(r.difference is not None and r.cell.theirs is None for r in there):
-            told.append("Our own methods are compared with the paper's number in brackets.")
-        told += [f"({i}) {note}" for i, note in enumerate(self._common_notes(), 1)]
-        told += [f"Their protocol, refused here: {text}" for text in self.exhibit.refused]
-        return told
+            notes.append("Our own methods are compared with the paper's number in brackets.")
+        notes += [f"({i}) {note}" for i, note in enumerate(self._common_notes(), 1)]
+        notes += [f"Their protocol, refused here: {text}" for text in self.exhibit.refused]
+        return notes
 
     def markdown(self) -> str:
         head, *body = self.lines()

@@ -111,11 +111,11 @@ def reproduce(
         ]
     number = len(exhibit.cells)
     for place, cell in enumerate(exhibit.cells):
-        told = f"{place + 1}/{number} {cell.name}"
+        cell_phase = f"{place + 1}/{number} {cell.name}"
         with warnings.catch_warnings():
             # The papers' own deltas on public data: nobody is to be warned of them.
             warnings.simplefilter("ignore", LimbeckWarning)
-            result = _result(exhibit, cell, quick, count, only, keep, known, told, progress)
+            result = _result(exhibit, cell, quick, count, only, keep, known, cell_phase, progress)
         results.append(result)
         each(result)
     return Report(exhibit=exhibit, results=tuple(results), quick=quick)
@@ -129,7 +129,7 @@ def _result(
     only: str,
     keep: Keep,
     known: bool,
-    told: str,
+    phase: str,
     progress: Progress,
 ) -> Result:
     reduced = quick and bool(cell.reduced)
@@ -140,19 +140,19 @@ def _result(
         if known and not _known(exhibit, cell, quick, seeds, keep):
             raise NotRun("not yet")
         if exhibit.kind == "pictures":
-            return _picture(cell, quick, keep, told, progress)
+            return _picture(cell, quick, keep, phase, progress)
         remark = _remark(cell, quick)
         values, seconds = [], 0.0
         for seed in range(seeds):
             begun = time.perf_counter()
-            inner = _inside(progress, told, seed, seeds)
-            found = _scored(cell, seed, quick, keep, inner)
-            seconds += found.get("seconds", time.perf_counter() - begun)
-            if cell.figure not in found["figures"]:
+            inner = _inside(progress, phase, seed, seeds)
+            score = _scored(cell, seed, quick, keep, inner)
+            seconds += score.get("seconds", time.perf_counter() - begun)
+            if cell.figure not in score["figures"]:
                 raise NotRun(f"the score gives no '{cell.figure}' here")
             factor = 100.0 if exhibit.percent else 1.0
-            values.append(factor * found["figures"][cell.figure])
-        progress(told, 1.0)
+            values.append(factor * score["figures"][cell.figure])
+        progress(phase, 1.0)
         return Result(
             cell=cell, status=DONE, values=tuple(values), reduced=reduced, note=remark,
             seconds=seconds,
@@ -188,20 +188,20 @@ def _known(exhibit: Exhibit, cell: Cell, quick: bool, seeds: int, keep: Keep) ->
 
 
 def _remark(cell: Cell, quick: bool) -> str:
-    told = [REMARK] if cell.making == "classifier" else []
+    remarks = [REMARK] if cell.making == "classifier" else []
     if cell.making == "method":
-        told.append(method_of(cell, quick=quick)[1])
+        remarks.append(method_of(cell, quick=quick)[1])
     if quick and cell.reduced:
-        told.append(", ".join(f"{k} = {v}" for k, v in cell.reduced.items()))
-    return "; ".join(filter(None, told))
+        remarks.append(", ".join(f"{k} = {v}" for k, v in cell.reduced.items()))
+    return "; ".join(filter(None, remarks))
 
 
 def _scored(cell: Cell, seed: int, quick: bool, keep: Keep, progress: Progress) -> dict[str, Any]:
     """Figures of a cell's score, from the cache or computed and kept."""
     identity = _identity(cell, seed, quick)
-    found = keep.load(identity)
-    if found is not None:
-        return found
+    score = keep.load(identity)
+    if score is not None:
+        return score
     stand = bench(cell.data)
     begun = time.perf_counter()
     if cell.making == "classifier":
@@ -210,9 +210,9 @@ def _scored(cell: Cell, seed: int, quick: bool, keep: Keep, progress: Progress) 
         rows = make_rows(cell, stand, seed=seed, quick=quick, keep=keep, progress=progress)
         task = Task(cell, stand, rows, seed, lambda done: progress(cell.score, done))
         figures = SCORES[cell.score](task)
-    found = {"figures": figures, "seconds": time.perf_counter() - begun}
-    keep.save(identity, found)
-    return found
+    score = {"figures": figures, "seconds": time.perf_counter() - begun}
+    keep.save(identity, score)
+    return score
 
 
 def _identity(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
@@ -220,13 +220,13 @@ def _identity(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
     if cell.making == "classifier":
         return classifier_identity(cell, seed)
     if cell.making == "real":
-        made: object = ["real", cell.data, cell.per_class, seed]
+        rows: object = ["real", cell.data, cell.per_class, seed]
     else:
-        made = release_identity(cell, method_of(cell, quick=quick)[0], seed)
+        rows = release_identity(cell, method_of(cell, quick=quick)[0], seed)
     figure = cell.figure if cell.score in ONE_FIGURE else ""
     return {
         "kind": "score",
-        "made": made,
+        "made": rows,
         "score": cell.score,
         "rows": cell.score_rows,
         "augment": cell.augment,
@@ -235,13 +235,13 @@ def _identity(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
     }
 
 
-def _picture(cell: Cell, quick: bool, keep: Keep, told: str, progress: Progress) -> Result:
+def _picture(cell: Cell, quick: bool, keep: Keep, phase: str, progress: Progress) -> Result:
     stand = bench(cell.data)
     method, _ = method_of(cell, quick=quick)
     begun = time.perf_counter()
-    make_release(cell, method, stand, seed=0, keep=keep, progress=_inside(progress, told, 0, 1))
+    make_release(cell, method, stand, seed=0, keep=keep, progress=_inside(progress, phase, 0, 1))
     folder = keep.release(release_identity(cell, method, 0))
-    progress(told, 1.0)
+    progress(phase, 1.0)
     return Result(
         cell=cell, status=DONE, text=str(folder / "contact-sheet.png"), note=_remark(cell, quick),
         reduced=quick and bool(cell.reduced), seconds=time.perf_counter() - begun,
@@ -250,22 +250,22 @@ def _picture(cell: Cell, quick: bool, keep: Keep, told: str, progress: Progress)
 
 def _settings(exhibit: Exhibit) -> list[Result]:
     """Where the settings of a table are kept here."""
-    found = []
+    results = []
     for name in exhibit.recipes:
         path = recipe_path(name)
         cell = Cell(row=name, column="recipe")
         note = "" if path else "no such recipe in this version"
-        found.append(
+        results.append(
             Result(cell=cell, status=DONE if path else "not run", text=path or "", note=note)
         )
     if exhibit.classifiers:
         cell = Cell(row="classifiers", column="one fixed setting each")
         text = ", ".join(c.name for c in TWELVE)
-        found.append(Result(cell=cell, status=DONE, text=text, note="AdaBoost is SAMME now"))
-    return found
+        results.append(Result(cell=cell, status=DONE, text=text, note="AdaBoost is SAMME now"))
+    return results
 
 
-def _inside(progress: Progress, told: str, seed: int, seeds: int) -> Progress:
+def _inside(progress: Progress, cell: str, seed: int, seeds: int) -> Progress:
     """Progress of a part as progress of the cell: phases follow each other, each as long as all
     before it, which is all that is known."""
     phases: list[str] = []
@@ -275,7 +275,7 @@ def _inside(progress: Progress, told: str, seed: int, seeds: int) -> Progress:
             phases.append(phase)
         before = 1 - 2.0 ** -(len(phases) - 1)
         share = before + (1 - before) / 2 * min(done, 1.0)
-        progress(told, min((seed + share) / seeds, 0.999))
+        progress(cell, min((seed + share) / seeds, 0.999))
 
     return report
 

@@ -103,12 +103,12 @@ def classifiers(these: tuple[Classifier, ...]) -> Callable[[Task], dict[str, flo
 
     def score(task: Task) -> dict[str, float]:
         x_test, y_test = task.bench.rows("test")
-        found = classifier_scores(
+        scores = classifier_scores(
             task.rows.slots, task.rows.labels, x_test, y_test, task.classes,
             classifiers=these, seed=task.seed, progress=task.progress,
         )  # fmt: skip
-        each = {f"{name}: {k}": v for name, figures in found.items() for k, v in figures.items()}
-        return each | mean_scores(found)
+        each = {f"{name}: {k}": v for name, figures in scores.items() for k, v in figures.items()}
+        return each | mean_scores(scores)
 
     return score
 

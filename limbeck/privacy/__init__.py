@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from .poisson.row_gradients import RowGradients as RowGradients
     from .poisson.row_gradients import RowSums as RowSums
     from .private import Private as Private
-    from .question import HeldRows as HeldRows
     from .question import Measurement as Measurement
     from .question import Mechanism as Mechanism
     from .question import Planned as Planned
     from .question import Question as Question
+    from .question import RowAccess as RowAccess
     from .question import Session as Session
     from .question import Unit as Unit
     from .questions.bare import BareRows as BareRows
@@ -73,7 +73,7 @@ else:
             "poisson.gradients": "Gradients",
             "poisson.row_gradients": "RowBlocks RowGradients RowSums",
             "private": "Private",
-            "question": "HeldRows Measurement Mechanism Planned Question Session Unit",
+            "question": "RowAccess Measurement Mechanism Planned Question Session Unit",
             "questions.bare": "BareRows",
             "questions.choice": "Candidates Choice",
             "questions.head": "Head",

@@ -39,11 +39,11 @@ class MapSpec:
         """The map, with what earlier answers decided."""
         module, _, path = self.factory.partition(":")
         owner, _, name = path.rpartition(".")
-        found = importlib.import_module(module)
+        room = importlib.import_module(module)
         if not owner:
-            return getattr(found, name)(schema, self.seed, **self.settings, **state)
-        made = getattr(found, owner).from_settings(self.settings)
-        return getattr(made, name)(schema, self.seed, **state)
+            return getattr(room, name)(schema, self.seed, **self.settings, **state)
+        method = getattr(room, owner).from_settings(self.settings)
+        return getattr(method, name)(schema, self.seed, **state)
 
     def digest(self, state: Mapping[str, Any]) -> str:
         """Tells maps apart: an answer is replayed only to the very same question."""

@@ -26,17 +26,17 @@ def evaluate(row_map: Any, *arrays: Any) -> Any:
 def evaluated(row_map: Any, size: int, *arrays: np.ndarray) -> Any:
     """A map's answers for some rows, at most `size` of them, worked on in that fixed shape."""
     count = len(arrays[0])
-    found = evaluate(row_map, *(padded(array, size) for array in arrays))
-    return jax.tree_util.tree_map(lambda answer: np.asarray(answer)[:count], found)
+    answers = evaluate(row_map, *(padded(array, size) for array in arrays))
+    return jax.tree_util.tree_map(lambda answer: np.asarray(answer)[:count], answers)
 
 
 def evaluated_in_pieces(row_map: Any, size: int, *arrays: np.ndarray) -> Any:
     """The same for more rows, a piece after the other."""
     pieces = range(0, len(arrays[0]), size)
-    made = [
+    answers = [
         evaluated(row_map, size, *(a[start : start + size] for a in arrays)) for start in pieces
     ]
-    return jax.tree_util.tree_map(lambda *parts: np.concatenate(parts), *made)
+    return jax.tree_util.tree_map(lambda *parts: np.concatenate(parts), *answers)
 
 
 def chunk_rows(size: int, slots: int) -> int:

@@ -22,7 +22,7 @@ from ..schema import Schema
 from .estimate import estimated
 from .map_spec import build_map, map_digest, public_digest
 from .noise import Noise
-from .question import HeldRows, Measurement, Planned, Question, State, Unit
+from .question import Measurement, Planned, Question, RowAccess, State, Unit
 
 Step = Callable[[State], tuple[Measurement, ...]]
 NOTHING: State = {}
@@ -137,24 +137,24 @@ class Private:
         mechanism = question.calibrated(planned.charges, self._unit, row_map)
         if not question.exact(row_map):
             self.float_sums += [charge.name for charge in planned.charges]
-        told = self._progress_of(question)
-        held = HeldRows(data=self._data, noise=self._noise, progress=told, key=self._key)
-        session = mechanism.session(held, row_map)
+        progress = self._progress_of(question)
+        access = RowAccess(data=self._data, noise=self._noise, progress=progress, key=self._key)
+        session = mechanism.session(access, row_map)
 
         def step(now: State) -> tuple[Measurement, ...]:
             number, asked = self._count(question), public_digest(digest, now)
-            found = self._kept(planned, number, asked)
-            if found is None:
+            answers = self._kept(planned, number, asked)
+            if answers is None:
                 partial = session.partial(number, now)
                 if self._noise.law:  # a test of the software: the answer is noise alone
                     partial = mechanism.zero()
                 suffix = f"/{number}" if stepwise else ""
-                found = mechanism.finish(partial, lambda c: self._noise.stream(c.name + suffix))
-                self._keep(planned, number, asked, found)
+                answers = mechanism.finish(partial, lambda c: self._noise.stream(c.name + suffix))
+                self._keep(planned, number, asked, answers)
             else:
                 session.skip(number, now)
             self._progress(name, (number + 1) / question.steps)
-            return found
+            return answers
 
         return step
 
@@ -172,21 +172,21 @@ class Private:
 
     def _kept(self, planned: Planned, number: int, digest: str) -> tuple[Measurement, ...] | None:
         """The answer that was already given in this job to this very question."""
-        found = []
+        answers = []
         for charge in planned.charges:
             if self._answers is None or not planned.question.kept:
                 return None
             values = self._answers.load(_kept_name(planned, charge, number), digest=digest)
             if values is None:
                 return None
-            found.append(Measurement.under(charge, values))
-        return tuple(found)
+            answers.append(Measurement.under(charge, values))
+        return tuple(answers)
 
     def _keep(
-        self, planned: Planned, number: int, digest: str, found: tuple[Measurement, ...]
+        self, planned: Planned, number: int, digest: str, answers: tuple[Measurement, ...]
     ) -> None:
         if self._answers is not None and planned.question.kept:
-            for charge, answer in zip(planned.charges, found, strict=True):
+            for charge, answer in zip(planned.charges, answers, strict=True):
                 name = _kept_name(planned, charge, number)
                 self._answers.save(name, answer.values, digest=digest)
 
@@ -194,11 +194,11 @@ class Private:
 def _check_priced(planned: Planned, unit: Unit) -> None:
     """A question is answered at the price of its own charges, whatever their noise; no sampling,
     mechanism or number of steps is credited to one that does not use it. And the noise is known."""
-    found, wanted = (
+    given, wanted = (
         [replace(charge, noise_multiplier=0.0) for charge in charges]
         for charges in (planned.charges, planned.question.charges(unit))
     )
-    if found != wanted:
+    if given != wanted:
         raise RuntimeError(f"'{planned.question.name}' was planned as another kind of question")
     if not all(charge.noise_multiplier >= 0 for charge in planned.charges):  # NaN: never calibrated
         raise RuntimeError(f"'{planned.question.name}' was planned without noise")

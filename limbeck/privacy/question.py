@@ -80,8 +80,8 @@ class Measurement(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldRows:
-    """What a mechanism is given to work on; it never leaves `limbeck.privacy`."""
+class RowAccess:
+    """The rows that a mechanism works on, and what else it needs for that; never leaves `limbeck.privacy`."""
 
     data: Dataset
     noise: Noise
@@ -130,12 +130,12 @@ class Mechanism(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def accumulate(self, partial: Any, batch: Rows, made: Any) -> Any:
-        """A partial sum with a batch added, of which the map has `made` something."""
+    def accumulate(self, partial: Any, batch: Rows, mapped: Any) -> Any:
+        """A partial sum with a batch added, of whose rows the map made `mapped` (see `evaluate`)."""
 
-    def session(self, held: HeldRows, row_map: Any) -> Session:
+    def session(self, access: RowAccess, row_map: Any) -> Session:
         """The mechanism at work on the rows; what is made once for all steps waits for the first."""
-        return OnePass(self, held, row_map)
+        return OnePass(self, access, row_map)
 
     @abc.abstractmethod
     def finish(self, partial: Any, stream: Streams) -> tuple[Measurement, ...]:
@@ -166,14 +166,14 @@ class OnePass(Session):
     """One look at all rows, a batch at a time: how a question is answered that is asked once."""
 
     mechanism: Mechanism
-    held: HeldRows
+    access: RowAccess
     row_map: Any
 
     def partial(self, step: int, state: State) -> Any:
-        mechanism, schema, total = self.mechanism, self.held.schema, self.mechanism.zero()
-        for batch in self.held.batches(mechanism.rows_at_once(schema, self.row_map)):
-            made = mechanism.evaluate(self.row_map, batch, schema)
-            total = mechanism.accumulate(total, batch, made)
+        mechanism, schema, total = self.mechanism, self.access.schema, self.mechanism.zero()
+        for batch in self.access.batches(mechanism.rows_at_once(schema, self.row_map)):
+            mapped = mechanism.evaluate(self.row_map, batch, schema)
+            total = mechanism.accumulate(total, batch, mapped)
         return total
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from .questions import check_questions as check_questions
     from .release import Release as Release
     from .release import draw as draw
+    from .schema_check import schema_check_section as schema_check_section
     from .second_opinion import attack_delta as attack_delta
     from .second_opinion import exact_epsilon as exact_epsilon
-    from .seen import seen_section as seen_section
     from .verdict import Verdict as Verdict
     from .verdict import verify as verify
 else:
@@ -33,7 +33,7 @@ else:
             "images": "Images",
             "release": "Release draw",
             "second_opinion": "attack_delta exact_epsilon",
-            "seen": "seen_section",
+            "schema_check": "schema_check_section",
             "verdict": "Verdict verify",
             "arithmetic": "accounting recompute",
         },

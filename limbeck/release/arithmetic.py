@@ -103,16 +103,16 @@ def budget_of(certificate: Mapping[str, Any]) -> Budget:
     return Budget(_number(stated["epsilon"]), stated["delta"], stated["adjacency"])
 
 
-def accounting(found: Cost) -> dict[str, Any]:
+def accounting(price: Cost) -> dict[str, Any]:
     """A price as certificates state it."""
     return {
-        "epsilon": as_json(found.epsilon),
-        "basis": found.basis or ("PLD" if found.exact is None else "exact Gaussian curve"),
-        "epsilon_exact": as_json(found.exact),
-        "epsilon_pld": as_json(found.pld),
-        "epsilon_rdp": as_json(found.rdp),
-        "delta_for_grid": found.slack,
-        "delta_for_thresholds": found.threshold,
+        "epsilon": as_json(price.epsilon),
+        "basis": price.basis or ("PLD" if price.exact is None else "exact Gaussian curve"),
+        "epsilon_exact": as_json(price.exact),
+        "epsilon_pld": as_json(price.pld),
+        "epsilon_rdp": as_json(price.rdp),
+        "delta_for_grid": price.slack,
+        "delta_for_thresholds": price.threshold,
     }
 
 
@@ -151,19 +151,19 @@ def _recompute(certificate: Mapping[str, Any]) -> Cost:
     charges = _charges(certificate["charges"])
     if budget.adjacency == "replace-one" and any(c.sampling is not None for c in charges):
         raise ReleaseError("The certificate claims replace-one adjacency for Poisson sampling.")
-    found = cost_of(charges, budget, certificate["method"].get("chosen_among"))
-    figures = accounting(found)
+    price = cost_of(charges, budget, certificate["method"].get("chosen_among"))
+    figures = accounting(price)
     if layout == 1 or removable_noise(certificate["charges"]):
         del figures["delta_for_grid"]  # version 1 bounded it otherwise, or had no grid
-    _compare_figures(certificate["accounting"], figures, found, budget, exactly=layout > 1)
-    _compare_accountants(charges, found)
-    check_second_opinion(charges, found)
+    _compare_figures(certificate["accounting"], figures, price, budget, exactly=layout > 1)
+    _compare_accountants(charges, price)
+    check_second_opinion(charges, price)
     _check_releasable(certificate, budget)
     _check_unit(certificate, budget, layout)
     _check_data(certificate["data"])
     if layout > 1:
         _check_check(certificate["check"], certificate["charges"], budget)
-    return found
+    return price
 
 
 def _charges(stated: Sequence[Mapping[str, Any]]) -> list[Charge]:
@@ -193,7 +193,7 @@ def _check_charge(charge: Mapping[str, Any]) -> None:
 def _compare_figures(
     stated: Mapping[str, Any],
     figures: Mapping[str, Any],
-    found: Cost,
+    price: Cost,
     budget: Budget,
     *,
     exactly: bool,
@@ -201,40 +201,40 @@ def _compare_figures(
     parts_of_delta = [name for name in figures if name.startswith("delta")]
     for name in (n for n in figures if n not in parts_of_delta):
         _compare(name, stated[name], figures[name], exactly=exactly)
-    if found.epsilon > budget.epsilon * (1 + 1e-6):
+    if price.epsilon > budget.epsilon * (1 + 1e-6):
         raise ReleaseError(
-            f"The charges cost epsilon {found.epsilon:.6g}, more than the {budget.epsilon:g} claimed."
+            f"The charges cost epsilon {price.epsilon:.6g}, more than the {budget.epsilon:g} claimed."
         )
     for name in parts_of_delta:
         _compare(name, stated[name], figures[name], exactly=exactly)
 
 
-def _compare(name: str, claim: object, found: object, *, exactly: bool) -> None:
+def _compare(name: str, claim: object, recomputed: object, *, exactly: bool) -> None:
     """A figure must follow from the charges; an epsilon of version 1 may be a little larger: it
     paid more of delta for its grid."""
-    if claim is None or found is None or isinstance(claim, str) or isinstance(found, str):
-        same = claim == found
+    if claim is None or recomputed is None or isinstance(claim, str) or isinstance(recomputed, str):
+        same = claim == recomputed
     else:
-        stated, own = float(claim), float(found)  # type: ignore[arg-type]
+        stated, own = float(claim), float(recomputed)  # type: ignore[arg-type]
         room = 1.0 if exactly or name.startswith("delta") else OLDER_ROOM
         same = math.isclose(stated, own, rel_tol=1e-4) or own < stated <= room * own
     if not same:
         raise ReleaseError(
-            f"The certificate claims {name} = {claim}, but its charges give {found}. It was changed, "
+            f"The certificate claims {name} = {claim}, but its charges give {recomputed}. It was changed, "
             "or written by another version of the accountants."
         )
 
 
-def _compare_accountants(charges: Sequence[Charge], found: Cost) -> None:
+def _compare_accountants(charges: Sequence[Charge], price: Cost) -> None:
     gaussian = not any(c.pure for c in charges)
-    if not math.isfinite(found.epsilon) or not gaussian:
+    if not math.isfinite(price.epsilon) or not gaussian:
         return  # pure-DP charges are priced loosely by RDP: nothing to learn from the comparison
     # RDP may also be far above PLD where few rows are sampled in few steps.
-    ceiling = math.inf if any(c.sampling for c in charges) else RDP_CEILING * found.pld + 0.05
-    if not found.pld * (1 - 1e-3) <= found.rdp <= ceiling:
+    ceiling = math.inf if any(c.sampling for c in charges) else RDP_CEILING * price.pld + 0.05
+    if not price.pld * (1 - 1e-3) <= price.rdp <= ceiling:
         raise ReleaseError(
-            f"The accountants contradict each other: PLD gives epsilon {found.pld:.4g}, RDP "
-            f"{found.rdp:.4g}."
+            f"The accountants contradict each other: PLD gives epsilon {price.pld:.4g}, RDP "
+            f"{price.rdp:.4g}."
         )
 
 
@@ -292,8 +292,8 @@ def _check_unit(certificate: Mapping[str, Any], budget: Budget, layout: int) -> 
 
 def _unit_words(claimed: tuple[Any, ...]) -> str:
     kind, rows, bounded_by, column, kept_out = claimed
-    told = f"a {kind} with at most {rows} rows ({bounded_by})"
-    return told + (
+    noun = f"a {kind} with at most {rows} rows ({bounded_by})"
+    return noun + (
         "" if column is None else f" by '{column}' ({'kept out' if kept_out else 'kept'})"
     )
 
@@ -330,23 +330,23 @@ def _check_check(
             )
     if check["charges"]:
         own = Budget(_number(check["epsilon"]), check["delta"], budget.adjacency)
-        found = cost(_charges(check["charges"]), own)
-        if found.epsilon > own.epsilon * (1 + 1e-6):
+        price = cost(_charges(check["charges"]), own)
+        if price.epsilon > own.epsilon * (1 + 1e-6):
             raise ReleaseError(
-                f"The check's charges cost epsilon {found.epsilon:.6g}, more than {own.epsilon:g}."
+                f"The check's charges cost epsilon {price.epsilon:.6g}, more than {own.epsilon:g}."
             )
     _check_results(check)
 
 
 def _check_results(check: Mapping[str, Any]) -> None:
     """Noisy counts are published as they were charged: all there are, with their noise."""
-    found, paid = check["results"], sum(c["coordinates"] for c in check["charges"])
-    told = 0 if found is None else sum(len(states) for states in found["columns"].values())
+    results, paid = check["results"], sum(c["coordinates"] for c in check["charges"])
+    published = 0 if results is None else sum(len(states) for states in results["columns"].values())
     noise = [c["noise_multiplier"] * c["sensitivity"] for c in check["charges"]]
     if (
-        told > paid
-        or (told == 0) != (paid == 0)
-        or (found is not None and not math.isclose(found["noise"], noise[0]))
+        published > paid
+        or (published == 0) != (paid == 0)
+        or (results is not None and not math.isclose(results["noise"], noise[0]))
     ):
         raise ReleaseError("The check's results are not what its charges pay for.")
 

@@ -37,7 +37,7 @@ from .arithmetic import (
     recompute,
 )
 from .questions import check_questions
-from .seen import seen_section
+from .schema_check import schema_check_section
 
 PACKAGES = (
     "limbeck",
@@ -114,9 +114,9 @@ def make_certificate(
         check: How the schema was held against the rows before the run; by default it was not.
         engine: Where the sums were computed, with `name` and `version`; by default in this process.
     """
-    found = cost_of(charges, plan.budget, chosen_among)
+    price = cost_of(charges, plan.budget, chosen_among)
     reasons = _reasons(plan.budget, seeded=seeded, law=law, unpaid=unpaid)
-    facts, seen = schema.facts(), dict(check or seen_section(plan))
+    facts, seen = schema.facts(), dict(check or schema_check_section(plan))
     first = LOOKED if seen["seen"] == "without noise" else ASSUMPTIONS[0]
     return {
         "format": FORMAT,
@@ -126,7 +126,7 @@ def make_certificate(
         "not_releasable_because": reasons,
         "guarantee": _guarantee(plan.budget, facts),
         "unit": _unit(facts),
-        "accounting": accounting(found),
+        "accounting": accounting(price),
         "charges": [c.facts() for c in charges],
         "shares": {c.name: s for c, s in zip(plan.charges, plan.shares, strict=True)},
         "noise": _noise(charges, seeded, float_sums),
@@ -185,16 +185,16 @@ def redistilled(
     """
     digest = certificate_digest(certificate)
     again = {"settings": method.settings(), "redistilled_from": digest}
-    made = {
+    renewed = {
         **certificate,
         "created": _today(),
         "method": {**certificate["method"], **again},
         "software": _versions(),
     }
     if certificate["version"] > 1:
-        made["machine"] = _machine()
-    check_questions(made, schema, type(method))
-    return made
+        renewed["machine"] = _machine()
+    check_questions(renewed, schema, type(method))
+    return renewed
 
 
 def _reasons(budget: Budget, *, seeded: bool, law: bool, unpaid: str) -> list[str]:
@@ -269,15 +269,15 @@ def _assumptions(plan: Plan, schema: Schema) -> list[str]:
 
 def _brought(plan: Plan) -> list[str]:
     """Kinds of question from other packages, whose clip, sum and noise limbeck does not vouch for."""
-    found = {}
+    packages = {}
     for kind in {type(planned.question) for planned in plan.questions}:
         package = origin(kind)
         if package["name"] != "limbeck":
             version_of = package["version"] or "not installed"
-            found[kind.__name__] = f"{package['name']} ({version_of})"
+            packages[kind.__name__] = f"{package['name']} ({version_of})"
     return [
         f"Questions of the kind {name}, which {package} brings, clip, sum and noise as they are charged."
-        for name, package in sorted(found.items())
+        for name, package in sorted(packages.items())
     ]
 
 
@@ -319,13 +319,13 @@ def _processor_model() -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+            versions[package] = "unknown"
+    return versions
 
 
 def _today() -> str:

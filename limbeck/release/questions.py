@@ -83,8 +83,8 @@ def _asked(
 ) -> dict[str, Any]:
     """Facts of every charge of a run with these settings, and of what is asked besides, by name."""
     try:
-        made = method.from_settings(settings)
-        asked = charges_of(made, schema, budget, **more)
+        inquiry = method.from_settings(settings)
+        asked = charges_of(inquiry, schema, budget, **more)
     except LimbeckError as error:
         raise ReleaseError(f"The certificate's method cannot be: {error}") from None
     return {c.name: c.facts() for c in asked}

@@ -40,12 +40,12 @@ def check_sums(folder: Path) -> None:
 
 def files(folder: Path) -> list[str]:
     """Every file of the folder but the list of sums, by its relative name."""
-    found = (
+    names = (
         p.relative_to(folder).as_posix()
         for p in _inside(folder)
         if p.parent != folder or p.name != SUMS
     )
-    return sorted(found)
+    return sorted(names)
 
 
 def _inside(folder: Path) -> Iterator[Path]:

@@ -20,25 +20,25 @@ THRESHOLDS = 400
 """Thresholds that the attack tries."""
 
 
-def check_second_opinion(charges: Sequence[Charge], found: Cost) -> None:
+def check_second_opinion(charges: Sequence[Charge], price: Cost) -> None:
     """Refuse a price that the exact answer or an attack contradicts."""
-    if not math.isfinite(found.epsilon):
+    if not math.isfinite(price.epsilon):
         return
-    if found.exact is not None:
-        own = exact_epsilon(charges, found.delta - found.slack - found.threshold)
-        if not math.isclose(own, found.exact, rel_tol=1e-6, abs_tol=1e-9):
+    if price.exact is not None:
+        own = exact_epsilon(charges, price.delta - price.slack - price.threshold)
+        if not math.isclose(own, price.exact, rel_tol=1e-6, abs_tol=1e-9):
             raise ReleaseError(
                 f"The accountants contradict each other: the exact curve gives epsilon {own:.6g}, "
-                f"and again {found.exact:.6g}."
+                f"and again {price.exact:.6g}."
             )
         return
     for charge in charges:
         if not charge.pure:
-            shown = attack_delta(charge, found.epsilon)
-            if shown > found.delta * (1 + 1e-6):
+            shown = attack_delta(charge, price.epsilon)
+            if shown > price.delta * (1 + 1e-6):
                 raise ReleaseError(
-                    f"Epsilon {found.epsilon:.4g} is refuted: a plain attack on '{charge.name}' has "
-                    f"delta {shown:.2g} there, and {found.delta:g} is claimed."
+                    f"Epsilon {price.epsilon:.4g} is refuted: a plain attack on '{charge.name}' has "
+                    f"delta {shown:.2g} there, and {price.delta:g} is claimed."
                 )
 
 

@@ -65,7 +65,7 @@ def verify(folder: str | Path, *, questions: bool = True) -> Verdict:
     folder = Path(folder)
     check_sums(folder)
     certificate = read_certificate(folder)
-    found = recompute(certificate)
+    price = recompute(certificate)
     try:
         check_schema_file(certificate, folder)
         with np.load(folder / "measurements.npz", allow_pickle=False) as file:
@@ -79,19 +79,19 @@ def verify(folder: str | Path, *, questions: bool = True) -> Verdict:
         if isinstance(error, ReleaseError):
             raise
         raise ReleaseError(f"{folder} is incomplete or malformed: {error!r}.") from None
-    return Verdict(cost=found, certificate=certificate, open=tuple(still_open))
+    return Verdict(cost=price, certificate=certificate, open=tuple(still_open))
 
 
 def _weaknesses(certificate: Mapping[str, Any]) -> list[str]:
-    found = []
+    weaknesses = []
     if names := removable_noise(certificate["charges"]):
-        found.append(
+        weaknesses.append(
             f"made with noise that can be removed ('{names[0]}': Gaussian noise in floating point); "
             "epsilon does not hold for it"
         )
     if certificate.get("signature") is not None:
-        found.append("it is signed, and this version does not check signatures")
-    return found
+        weaknesses.append("it is signed, and this version does not check signatures")
+    return weaknesses
 
 
 def _unasked(certificate: Mapping[str, Any], folder: Path) -> list[str]:

@@ -44,13 +44,13 @@ def histogram(
         real: Shares of the real ones, if they are shown.
         names: Of the bins, where each is one value.
     """
-    told = [f"{name}: " for name in names] or [""] * len(released)
+    prefixes = [f"{name}: " for name in names] or [""] * len(released)
     top = max(float(released.max(initial=0)), float(real.max(initial=0)) if real is not None else 0)
     top = top or 1.0
     step = 1000 / max(len(released), 1)
     parts = [
         f'<rect class="s0" x="{i * step + 3:.1f}" y="{200 - 196 * v / top:.1f}" '
-        f'width="{step - 6:.1f}" height="{196 * v / top:.1f}"><title>{escape(told[i])}{v:.1%}</title></rect>'
+        f'width="{step - 6:.1f}" height="{196 * v / top:.1f}"><title>{escape(prefixes[i])}{v:.1%}</title></rect>'
         for i, v in enumerate(released)
     ]
     if real is not None:
@@ -131,9 +131,9 @@ def curve(series: Sequence[tuple[str, Sequence[Point]]]) -> str:
                 parts.append(
                     f'<path class="line l{colour}" d="M{x:.1f} {ends[0]:.1f}V{ends[1]:.1f}"/>'
                 )
-            told = f"{escape(name)}: {p.y:.1%} at epsilon {p.x:g}"
+            title = f"{escape(name)}: {p.y:.1%} at epsilon {p.x:g}"
             parts.append(
-                f'<circle class="s{colour}" cx="{x:.1f}" cy="{y:.1f}" r="4.5"><title>{told}</title></circle>'
+                f'<circle class="s{colour}" cx="{x:.1f}" cy="{y:.1f}" r="4.5"><title>{title}</title></circle>'
             )
     return _svg(width, height, "Scores against epsilon", parts, stretched=False)
 

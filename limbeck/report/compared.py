@@ -49,10 +49,10 @@ def check_one_dataset(releases: Sequence[Release]) -> None:
 def matched(releases: Sequence[Release], scores: Sequence[Scores]) -> list[Scores | None]:
     """Internal scores by the release they belong to; those of none are refused."""
     by_digest = {s.certificate: s for s in scores}
-    found = [by_digest.pop(certificate_digest(r.certificate), None) for r in releases]
+    its_scores = [by_digest.pop(certificate_digest(r.certificate), None) for r in releases]
     for left in by_digest.values():
         check_scores(left, releases[0])  # says that they belong to another release
-    return found
+    return its_scores
 
 
 def table(

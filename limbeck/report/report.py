@@ -123,12 +123,12 @@ def _check(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
     check = certificate.get("check")
     if check is None or check["seen"] == "no":
         return None
-    found = check["results"] or {"noise": 0.0, "columns": {}}
+    results = check["results"] or {"noise": 0.0, "columns": {}}
     rows = [
         {"name": name, "counts": [f"{count:,.0f}" for count in states.values()]}
-        for name, states in found["columns"].items()
+        for name, states in results["columns"].items()
     ]
-    return {"statement": check["statement"], "rows": rows, "noise": f"{found['noise']:,.3g}"}
+    return {"statement": check["statement"], "rows": rows, "noise": f"{results['noise']:,.3g}"}
 
 
 def _scores(scores: Scores) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ..release import (
     draw,
     make_certificate,
     redistilled,
-    seen_section,
+    schema_check_section,
 )
 from ..schema import Schema
 from .recipe import make_method
@@ -143,7 +143,7 @@ def redistill(
         for name, values in release.measurements.items()
     }
     product = method.distill(schema, answers, seed=seed, progress=progress)
-    made = Release(
+    again = Release(
         schema=schema,
         certificate=certificate,
         data=draw(schema, product.source, rows or release_size(product, schema), seed=seed),
@@ -151,8 +151,8 @@ def redistill(
         measurements=release.measurements,
     )
     if out is not None:
-        made.save(out, force=force)
-    return made
+        again.save(out, force=force)
+    return again
 
 
 def check_read(data: object) -> None:
@@ -199,7 +199,7 @@ def _make(
         source=settings_source,
         unpaid=unpaid,
         public_seed=public_seed,
-        check=seen_section(planned, paid.looks, paid.fits),
+        check=schema_check_section(planned, paid.looks, paid.fits),
     )
     check_before_publishing(certificate, schema, type(method), product.measurements)
     count = rows or release_size(product, schema)

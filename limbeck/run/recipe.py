@@ -85,8 +85,8 @@ class Recipe:
 
 def packaged_recipes() -> dict[str, Path]:
     """The recipes that come with limbeck, by name."""
-    found = (path for place in PLACES for path in sorted(place.glob("*.toml")))
-    return {path.stem: path for path in found}
+    paths = (path for place in PLACES for path in sorted(place.glob("*.toml")))
+    return {path.stem: path for path in paths}
 
 
 def recipe_file(name: str) -> Path:

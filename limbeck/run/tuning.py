@@ -33,7 +33,7 @@ from ..release import (
     check_target,
     draw,
     make_certificate,
-    seen_section,
+    schema_check_section,
 )
 from .distilling import check_read, release_size
 
@@ -153,7 +153,7 @@ def tune(
             "progress": progress,
             "also": facts,
         },
-        store=lambda made: made.save(out, force=force) if out is not None else None,
+        store=lambda release: release.save(out, force=force) if out is not None else None,
     )
     return _from_measurements(task) if _free(candidates) else _by_stopping(task)
 
@@ -217,11 +217,11 @@ def _from_measurements(task: _Task) -> Release:
         tries = []
         for number, method in enumerate(candidates):
             assert isinstance(method, AbstractMeasureOnce)
-            told = _named(progress, number, len(candidates))
-            product = method.distill(schema, measured, seed=seed, progress=told)
+            its_progress = _named(progress, number, len(candidates))
+            product = method.distill(schema, measured, seed=seed, progress=its_progress)
             tries.append(_tried(paid, method, product, task.rows))
-        found = private.ask(CHOICE, Right.of([t.learned for t in tries])).values[0]
-        best = tries[int(np.argmax(found))]
+        right = private.ask(CHOICE, Right.of([t.learned for t in tries])).values[0]
+        best = tries[int(np.argmax(right))]
         chosen = {
             "way": "one set of measurements",
             "learner": best.learner,
@@ -264,17 +264,17 @@ def _by_stopping(task: _Task) -> Release:
             method = this.method
             assert isinstance(method, AbstractMethod)
             product = method.run(private, seed=seed, progress=_silent)
-            made = _tried(part, method, product, task.rows)
-            score = float(private.ask(CHOICE, Right.of([made.learned])).values[0, 0])
+            candidate = _tried(part, method, product, task.rows)
+            score = float(private.ask(CHOICE, Right.of([candidate.learned])).values[0, 0])
             private.executed()
             if best is None or score > best[0]:
-                best = score, this, part, made, seed
+                best = score, this, part, candidate, seed
         task.paying["progress"](CANDIDATES, 1.0)
         assert best is not None
-        _, this, part, made, seed = best
+        _, this, part, candidate, seed = best
         chosen = {
             "way": STOPPING,
-            "learner": made.learner,
+            "learner": candidate.learner,
             "share": task.share,
             "mean_runs": mean,
             "candidates": [
@@ -282,7 +282,9 @@ def _by_stopping(task: _Task) -> Release:
                 for p in plans
             ],
         }
-        release = _release(part, replace(this, cost=planned.cost), made, task.source, chosen, seed)
+        release = _release(
+            part, replace(this, cost=planned.cost), candidate, task.source, chosen, seed
+        )
         task.store(release)
     return release
 
@@ -311,7 +313,7 @@ def _release(
         source=source,
         public_seed=seed,
         chosen_among=chosen,
-        check=seen_section(planned, paid.looks, paid.fits),
+        check=schema_check_section(planned, paid.looks, paid.fits),
     )
     check_before_publishing(certificate, schema, type(best.method), best.product.measurements)
     return Release(
@@ -324,8 +326,8 @@ def _release(
 
 
 def _named(progress: Progress, number: int, total: int) -> Progress:
-    told = f"candidate {number + 1} of {total}"
-    return lambda phase, done: progress(f"{told}, {phase}", done)
+    prefix = f"candidate {number + 1} of {total}"
+    return lambda phase, done: progress(f"{prefix}, {phase}", done)
 
 
 def _silent(phase: str, done: float) -> None:

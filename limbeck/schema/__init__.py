@@ -1,6 +1,5 @@
 """The public description of the data: columns, bounds, values, the unit of privacy."""
 
-from .aside import Aside as Aside
 from .category import Category as Category
 from .columns import Column as Column
 from .conditions import Among as Among
@@ -9,6 +8,7 @@ from .conditions import Condition as Condition
 from .conditions import Where as Where
 from .conditions import read_conditions as read_conditions
 from .date import Date as Date
+from .date_time import DateTime as DateTime
 from .duration import Duration as Duration
 from .duration import clock_reading as clock_reading
 from .duration import duration_seconds as duration_seconds
@@ -18,10 +18,9 @@ from .fit import enough_rows as enough_rows
 from .fit import fits_of as fits_of
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime
-from .moment import Moment as Moment
 from .numeric import Numeric as Numeric
-from .pattern import matched as matched
 from .pattern import spelled_by as spelled_by
+from .pattern import spelled_moment as spelled_moment
 from .person import Person as Person
 from .raw import EPOCH as EPOCH
 from .raw import Numbers as Numbers
@@ -38,3 +37,4 @@ from .states import counted as counted
 from .states import says_nothing as says_nothing
 from .toml import UNFILLED as UNFILLED
 from .toml import toml_value as toml_value
+from .unread import Unread as Unread

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
-from .policy import needs_missing
 from .raw import Raw, Scalar, Values, canonical
-from .states import MISSING, UNKNOWN, USABLE, says_nothing
+from .states import MISSING, UNKNOWN, USABLE, needs_missing, says_nothing
 
 VALUES_SHOWN = 5
 BLANK = -1.0

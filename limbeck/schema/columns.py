@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from .category import Category
 from .date import Date
+from .date_time import DateTime
 from .duration import Duration
 from .image import Image
-from .moment import Moment
 from .numeric import Numeric
 
-Column = Numeric | Date | Moment | Duration | Category | Image
+Column = Numeric | Date | DateTime | Duration | Category | Image

@@ -129,10 +129,10 @@ def _of_text(schema: Schema, text: object) -> Condition:
     names = sorted((c.name for c in schema.columns), key=len, reverse=True)
     if isinstance(text, str):
         for name in names:  # the longest first: names may hold blanks and signs
-            if found := re.fullmatch(rf"\s*{re.escape(name)}\s*({OPERATORS})(.*)", text, re.DOTALL):
-                return _condition(_column(schema, name), found[1], found[2].strip(), text.strip())
-        if found := re.match(rf"(.*?)({OPERATORS})", text):
-            _column(schema, found[1].strip())  # says that there is none
+            if parts := re.fullmatch(rf"\s*{re.escape(name)}\s*({OPERATORS})(.*)", text, re.DOTALL):
+                return _condition(_column(schema, name), parts[1], parts[2].strip(), text.strip())
+        if parts := re.match(rf"(.*?)({OPERATORS})", text):
+            _column(schema, parts[1].strip())  # says that there is none
     raise LimbeckError(f"Expected a condition such as ward=Oncology or age>=40, got {text!r}.")
 
 
@@ -151,8 +151,8 @@ def _of_mapping(schema: Schema, name: str, wanted: Any) -> list[Condition]:
             f"Column '{name}': expected a value or a range (low, high), got {wanted!r}."
         )
     operator, value = "=", wanted
-    if isinstance(wanted, str) and (found := re.fullmatch(rf"\s*({OPERATORS})(.*)", wanted)):
-        operator, value = found[1], found[2].strip()
+    if isinstance(wanted, str) and (parts := re.fullmatch(rf"\s*({OPERATORS})(.*)", wanted)):
+        operator, value = parts[1], parts[2].strip()
     return [_condition(column, operator, value, f"{name}{operator}{value}")]
 
 

@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from .countable import Countable
+from .number_underneath import NumberUnderneath
 from .numeric import Numeric
 from .pattern import DAY, check_pattern
 from .raw import EPOCH
 
 
 @dataclass(frozen=True, kw_only=True)
-class Date(Countable):
+class Date(NumberUnderneath):
     """A calendar day within declared bounds."""
 
     name: str

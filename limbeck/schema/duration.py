@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
-from .countable import Countable
+from .number_underneath import NumberUnderneath
 from .numeric import Numeric
 
 UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
@@ -67,13 +67,13 @@ def _clock(text: str) -> tuple[float, float]:
 
 def seconds_of(declared: object, name: str, key: str) -> float:
     """Seconds of a duration in a schema."""
-    found = duration_seconds(str(declared)) if not isinstance(declared, bool) else math.nan
-    if not math.isfinite(found):
+    seconds = duration_seconds(str(declared)) if not isinstance(declared, bool) else math.nan
+    if not math.isfinite(seconds):
         raise SchemaError(
             f'Column \'{name}\': expected {key} to be a duration such as "15 minutes" or "36:00", '
             f"got {declared!r}."
         )
-    return found
+    return seconds
 
 
 def clock_reading(seconds: float) -> str:
@@ -103,7 +103,7 @@ def spelled(seconds: float) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duration(Countable):
+class Duration(NumberUnderneath):
     """A length of time within declared bounds, in whole steps from the lower one."""
 
     name: str

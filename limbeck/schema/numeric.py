@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
-from .policy import check_policy
 from .raw import Numbers, Raw, as_numbers
-from .states import MISSING, OUTSIDE, UNKNOWN
+from .states import MISSING, OUTSIDE, UNKNOWN, check_outside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,7 @@ class Numeric:
     reads: ClassVar[str] = "numbers"
 
     def __post_init__(self) -> None:
-        check_policy(self.name, self.outside, ("clip", "missing"), self.missing)
+        check_outside(self.name, self.outside, ("clip", "missing"), self.missing)
         if self.step is not None and not (np.isfinite(self.step) and self.step > 0):
             raise SchemaError(f"Column '{self.name}': expected step > 0, got {self.step}.")
         low, high = self.range
@@ -153,11 +152,11 @@ class Numeric:
 
     def states(self, raw: Raw) -> np.ndarray:
         values, (low, high) = as_numbers(raw), self.range
-        found = np.where((values < low) | (values > high), OUTSIDE, 0).astype(np.uint8)
-        found[np.isnan(values)] = MISSING
+        states = np.where((values < low) | (values > high), OUTSIDE, 0).astype(np.uint8)
+        states[np.isnan(values)] = MISSING
         if isinstance(raw, Numbers):
-            found[raw.unread] = UNKNOWN
-        return found
+            states[raw.unread] = UNKNOWN
+        return states
 
     @property
     def declared(self) -> str:

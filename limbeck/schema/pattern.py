@@ -32,7 +32,7 @@ def check_pattern(name: str, pattern: str | None, allowed: frozenset[str]) -> No
     # Cells that are moments already are read as ISO 8601 where a column mixes them with texts.
     moment = datetime.datetime(2003, 2, 1, 4, 5, 6)
     for text in (str(moment.date()), str(moment), moment.isoformat()):
-        if (found := spelled_by(text, pattern)) and found.date() != moment.date():
+        if (spelled := spelled_by(text, pattern)) and spelled.date() != moment.date():
             raise SchemaError(
                 f"Column '{name}': format = \"{pattern}\" reads {text} as another day than ISO 8601 "
                 "does. Convert the column to ISO 8601 and leave `format` out."
@@ -50,10 +50,10 @@ def spelled_by(text: str, pattern: str) -> datetime.datetime | None:
         return None
 
 
-def matched(text: str, pattern: str | None) -> datetime.datetime | None:
+def spelled_moment(text: str, pattern: str | None) -> datetime.datetime | None:
     """The moment that a text spells by a pattern, if any, or else by ISO 8601; None where it spells none."""
-    if pattern is not None and (found := spelled_by(text, pattern)) is not None:
-        return found
+    if pattern is not None and (spelled := spelled_by(text, pattern)) is not None:
+        return spelled
     text = text.strip()
     try:
         return datetime.datetime.fromisoformat(text) if text.isascii() else None

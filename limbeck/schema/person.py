@@ -62,12 +62,12 @@ class Person:
 
     def facts(self) -> dict[str, object]:
         """Plain data, as written into certificates and hashed."""
-        found: dict[str, object] = {
+        facts: dict[str, object] = {
             "column": self.column,
             "rows_at_most": self.rows_at_most,
             "kind": self.kind,
         }
-        return found if self.persons is None else found | {"persons": self.persons}
+        return facts if self.persons is None else facts | {"persons": self.persons}
 
 
 def parse_person(value: object) -> Person | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,16 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
-from .aside import Aside
 from .category import Category
 from .columns import Column
 from .image import Image
 from .lifetime import Lifetime, is_number
 from .numeric import Numeric
 from .person import Person
-from .raw import Scalar
+from .raw import Raw, Scalar
+from .rules import Learned
+from .tables import Tables, check_rules, written_tables
+from .unread import Unread
 
 
 def dataset_name(written: str) -> str:
@@ -78,14 +81,18 @@ class Schema:
     """What stands between the fields of a CSV file; None: whichever is frequent in its first line."""
     decimal: str = "."
     """What numbers that are written as texts have before their fractions: "." or ","."""
-    asides: tuple[Aside, ...] = ()
+    rules: Sequence[str] = ()
+    """Rules between columns, such as "discharged >= admitted": public, and kept in every released row."""
+    tables: Tables = ()
+    """For each rule "a -> b" its public table: {"a -> b": {value of a: value of b}}."""
+    unread: tuple[Unread, ...] = ()
     """Texts and ids: columns of the file of which no cell is read."""
     estimate_share: float = 0.1
     """Share of the budget that goes to estimating bounds and values, where that is asked for."""
     lifetime: Lifetime = Lifetime()
 
     def __post_init__(self) -> None:
-        names = [c.name for c in (*self.columns, *self.asides)]
+        names = [c.name for c in (*self.columns, *self.unread)]
         twice = {n for n in names if names.count(n) > 1}
         if twice:
             raise SchemaError(f"Column '{sorted(twice)[0]}' is declared twice.")
@@ -115,6 +122,10 @@ class Schema:
             )
         if self.label and self.label.estimated:
             raise SchemaError(f"Label '{self.label.name}': the label's values must be declared.")
+        object.__setattr__(self, "rules", check_rules(self.rules))
+        object.__setattr__(self, "tables", written_tables(self.tables))
+        if self.rules or self.tables:
+            self.learned  # noqa: B018  (rules are checked when they are read)
         if not self.inputs:
             raise SchemaError("The schema declares no column besides the label.")
         if self.image and len(self.inputs) > 1:
@@ -136,6 +147,10 @@ class Schema:
     def without_person(self) -> Schema:
         """The same for rows that come without ids, as released ones do: each stands for itself."""
         return replace(self, person=None)
+
+    def without_rules(self) -> Schema:
+        """The same with every column by itself, as scores compare them."""
+        return replace(self, rules=(), tables=())
 
     # ---- what methods ask -------------------------------------------------------------------
 
@@ -161,8 +176,15 @@ class Schema:
 
     @property
     def inputs(self) -> tuple[Column, ...]:
-        """All columns but the label."""
+        """The columns that methods learn: all but the label; with rules, those that stand for them."""
+        if self.rules:
+            return self.learned.inputs
         return tuple(c for c in self.columns if c.kind != "label")
+
+    @cached_property
+    def learned(self) -> Learned:
+        """The columns that methods learn instead of those that rules decide."""
+        return Learned(self.columns, self.rules, dict(self.tables))
 
     @property
     def image(self) -> Image | None:
@@ -187,6 +209,14 @@ class Schema:
 
     # ---- cells, slots and values ------------------------------------------------------------
 
+    def encode(self, raw: Mapping[str, Raw]) -> np.ndarray:
+        """Raw columns to compact cells: of images pixels, else of all inputs (rows, columns)."""
+        if self.image:
+            return self.image.encode(raw[self.image.name])
+        if self.rules:
+            return self.learned.encode(raw)
+        return np.stack([c.encode(raw[c.name]) for c in self.inputs], axis=1)
+
     def expand(self, cells: np.ndarray) -> np.ndarray:
         """Compact cells (rows, columns) to slots (rows, slots), all within [0, 1]."""
         if self.image:
@@ -203,6 +233,8 @@ class Schema:
 
     def decode(self, cells: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
         """Cells and label codes to a table with the owner's columns, order, kinds and ranges."""
+        if self.rules:
+            return self.table(self.learned.values(cells, labels))
         place = {c.name: i for i, c in enumerate(self.inputs)}
         series = []
         for column in self.columns:
@@ -214,19 +246,26 @@ class Schema:
                 else cells[:, place[column.name]]
             )
             series.append(column.decode(at))
-        for aside in self.asides:  # in the order of their places
-            if aside.kind == "id":
-                texts = sum(a.kind == "text" and a.place < aside.place for a in self.asides)
-                series.insert(aside.place - texts, aside.fresh(len(cells)))
+        return self._with_ids(series, len(cells))
+
+    def table(self, values: Mapping[str, np.ndarray]) -> pd.DataFrame:
+        """Values of all columns, as `learned` gives them, as a table."""
+        return self._with_ids(self.learned.frame(values), len(next(iter(values.values()))))
+
+    def _with_ids(self, series: list[pd.Series], rows: int) -> pd.DataFrame:
+        for unread in self.unread:  # in the order of their places
+            if unread.kind == "id":
+                texts = sum(u.kind == "text" and u.place < unread.place for u in self.unread)
+                series.insert(unread.place - texts, unread.fresh(rows))
         return pd.concat(series, axis=1)
 
-    def resolve(self, found: Mapping[str, tuple[Any, ...]]) -> Schema:
+    def resolve(self, settled: Mapping[str, tuple[Any, ...]]) -> Schema:
         """The schema with estimated bounds (low, high) and values filled in."""
 
         def settle(column: Column) -> Column:
             if not column.estimated:
                 return column
-            got = found[column.name]
+            got = settled[column.name]
             if isinstance(column, Numeric):
                 low = got[0] if column.min is None else column.min
                 high = got[1] if column.max is None else column.max
@@ -283,10 +322,14 @@ class Schema:
         if self.decimal != ".":
             unusual["decimal"] = self.decimal
         columns = [{"name": c.name, "kind": c.kind} | c.facts() for c in self.columns]
-        for aside in self.asides:
-            columns.insert(aside.place, {"name": aside.name, "kind": aside.kind})
+        for unread in self.unread:
+            columns.insert(unread.place, {"name": unread.name, "kind": unread.kind})
         if self.person:
             unusual["person"] = self.person.facts()
+        if self.rules:
+            unusual["rules"] = list(self.rules)
+        if self.tables:
+            unusual["tables"] = {text: dict(pairs) for text, pairs in self.tables}
         return {
             "dataset": self.dataset,
             "rows": "measure" if self.rows is None else self.rows,

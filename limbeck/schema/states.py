@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..errors import SchemaError
+
 STATES = ("usable", "missing", "outside", "unknown")
 """As declared; empty; beyond the bounds; holding something that the column does not know."""
 USABLE, MISSING, OUTSIDE, UNKNOWN = range(4)
@@ -32,3 +34,18 @@ def counted(states: np.ndarray) -> np.ndarray:
 def unusable(missing: bool) -> tuple[int, ...]:
     """The states of cells that do not fit; an empty one fits where `missing = true` is declared."""
     return (OUTSIDE, UNKNOWN) if missing else (MISSING, OUTSIDE, UNKNOWN)
+
+
+def check_outside(name: str, outside: str, allowed: tuple[str, ...], missing: bool) -> None:
+    """Refuse a column's `outside` (what becomes of values that are not declared) where it cannot be."""
+    if outside not in allowed:
+        choices = " or ".join(f'"{a}"' for a in allowed)
+        raise SchemaError(f"Column '{name}': outside = \"{outside}\" must be {choices}.")
+    if outside == "missing" and not missing:
+        raise needs_missing(name)
+
+
+def needs_missing(name: str) -> SchemaError:
+    return SchemaError(
+        f"Column '{name}': outside = \"missing\" needs `missing = true` in the same column."
+    )

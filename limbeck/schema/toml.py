@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SchemaError
-from .aside import Aside
 from .category import Category
 from .columns import Column
 from .date import Date
+from .date_time import DateTime
 from .duration import Duration
 from .image import Image
 from .lifetime import Lifetime, is_number
-from .moment import Moment
 from .numeric import Numeric
 from .person import parse_person
 from .schema import Schema
+from .tables import parse_tables
+from .unread import Unread
 
 UNFILLED = "?"
 """What a drafted schema holds where the owner has to declare something."""
@@ -47,7 +48,7 @@ _OPEN = {
 _WHOLE = ("most", "decimals", "height", "width", "channels")
 _TOP = {
     "dataset", "rows", "confirmed", "unit", "ignore", "names_are_right", "encoding", "delimiter",
-    "decimal", "estimate_share", "lifetime", "person", "column",
+    "decimal", "estimate_share", "lifetime", "person", "rules", "tables", "column",
 }  # fmt: skip
 
 
@@ -63,11 +64,11 @@ def load(path: str | Path) -> Schema:
         raise SchemaError(
             f"Cannot read the schema {path}: expected a TOML file, a text in UTF-8."
         ) from None
-    return parse(text, str(path))
+    return parse(text, str(path), Path(path).parent)
 
 
-def parse(text: str, where: str) -> Schema:
-    """Read a schema from TOML text."""
+def parse(text: str, where: str, folder: Path | None = None) -> Schema:
+    """Read a schema from TOML text; files that it names lie in the folder."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -105,11 +106,13 @@ def parse(text: str, where: str) -> Schema:
             encoding=raw.get("encoding", "utf-8"),
             delimiter=raw.get("delimiter"),
             decimal=raw.get("decimal", "."),
-            asides=tuple(c for c in parsed if isinstance(c, Aside)),
+            unread=tuple(c for c in parsed if isinstance(c, Unread)),
             estimate_share=raw.get("estimate_share", 0.1),
             lifetime=_lifetime(raw.get("lifetime", {})),
-            columns=tuple(c for c in parsed if not isinstance(c, Aside)),
+            columns=tuple(c for c in parsed if not isinstance(c, Unread)),
             person=parse_person(raw.get("person")),
+            rules=raw.get("rules", ()),
+            tables=parse_tables(raw.get("tables", {}), folder),
         )
     except SchemaError as error:
         raise SchemaError(f"{where}: {error}") from None
@@ -118,7 +121,7 @@ def parse(text: str, where: str) -> Schema:
 def written(schema: Schema) -> str:
     """A schema as a confirmed TOML file."""
     facts = schema.facts()
-    columns, tables = facts.pop("column"), ("lifetime", "person")
+    columns, tables = facts.pop("column"), ("lifetime", "person", "tables")
     sections: dict[str, Any] = {name: facts.pop(name) for name in tables if name in facts}
     assert isinstance(columns, list)
     parts = [_table(facts | {"confirmed": True})]
@@ -128,7 +131,11 @@ def written(schema: Schema) -> str:
 
 
 def _table(values: Mapping[str, object]) -> str:
-    return "".join(f"{k} = {toml_value(v)}\n" for k, v in values.items())
+    return "".join(f"{_key(k)} = {toml_value(v)}\n" for k, v in values.items())
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
 def toml_value(value: object) -> str:
@@ -140,10 +147,12 @@ def toml_value(value: object) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
     return repr(value)
 
 
-def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column | Aside:
+def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column | Unread:
     name, kind = raw.get("name"), raw.get("kind")
     if not isinstance(name, str) or not name:
         raise SchemaError(f'{where}: every [[column]] needs name = "...".')
@@ -200,12 +209,12 @@ def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column
         raise refuse("outer", f"expected outer = [lowest, highest], two numbers; got {outer!r}.")
     try:
         if kind in ("text", "id"):
-            return Aside(name=name, kind=kind, place=place)
+            return Unread(name=name, kind=kind, place=place)
         return _build(kind, raw)
     except (SchemaError, TypeError, ValueError) as error:
         # The column is named already.
-        told = re.sub(rf"^(Column|Label|Image) '{re.escape(name)}': ", "", str(error))
-        raise refuse("name", told) from None
+        reason = re.sub(rf"^(Column|Label|Image) '{re.escape(name)}': ", "", str(error))
+        raise refuse("name", reason) from None
 
 
 def _build(kind: str, raw: Mapping[str, Any]) -> Column:
@@ -228,7 +237,7 @@ def _build(kind: str, raw: Mapping[str, Any]) -> Column:
         }
         return Date(**(rest | bounds))
     if kind == "datetime":
-        return Moment(**(rest | {key: _moment(rest[key]) for key in ("min", "max")}))
+        return DateTime(**(rest | {key: _moment(rest[key]) for key in ("min", "max")}))
     if kind == "duration":
         return Duration(**(rest | {key: str(rest[key]) for key in ("min", "max")}))
     if kind == "boolean":

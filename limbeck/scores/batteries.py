@@ -88,7 +88,7 @@ def battery(
     schema = released.schema
     if not (len(ours) and len(theirs)):
         raise LimbeckError("Expected rows on both sides, released and real.")
-    found: list[Score] = []
+    scores: list[Score] = []
     labelled = theirs.labelled()
     if schema.label:
         if not len(labelled):
@@ -96,14 +96,14 @@ def battery(
                 f"No test row has one of the declared values of '{schema.label.name}'."
             )
         trained = _image_scores if schema.image else _table_scores
-        found += trained(ours.labelled(), labelled, RELEASED, full, seeds, progress)
+        scores += trained(ours.labelled(), labelled, RELEASED, full, seeds, progress)
         if train is not None:
             control = _control(ours.labelled(), EvaluatedRows.of(train).labelled())
-            found += trained(
+            scores += trained(
                 control, labelled, REAL, full, seeds, lambda p, d: progress(f"{p}, real rows", d)
             )
-    found += _distances(ours, theirs, progress)
-    return tuple(found)
+    scores += _distances(ours, theirs, progress)
+    return tuple(scores)
 
 
 def _control(ours: EvaluatedRows, real: EvaluatedRows) -> EvaluatedRows:

@@ -174,13 +174,13 @@ def classifier_scores(
     if not (len(x) == len(y) > 0 and len(x_test) == len(y_test) > 0):
         raise LimbeckError("Expected rows with a label each, to train on and to test on.")
     kept = np.sort(np.random.default_rng(seed).permutation(len(x))[:cap])
-    found = {}
+    scores = {}
     for number, classifier in enumerate(classifiers):
         rows = kept if classifier.slow else slice(None)
         chances = class_chances(classifier, x[rows], y[rows], x_test, classes, seed=seed)
-        found[classifier.name] = score_chances(y_test, chances)
+        scores[classifier.name] = score_chances(y_test, chances)
         progress((number + 1) / len(classifiers))
-    return found
+    return scores
 
 
 def class_chances(

@@ -20,7 +20,7 @@ def matching_subset(released_codes: np.ndarray, real_codes: np.ndarray, *, seed:
     array([0, 1, 1])
     """
     rng = np.random.default_rng(seed)
-    found = []
+    chosen = []
     for code, count in zip(*np.unique(released_codes, return_counts=True), strict=True):
         places = np.flatnonzero(real_codes == code)
         if len(places) < count:
@@ -28,5 +28,5 @@ def matching_subset(released_codes: np.ndarray, real_codes: np.ndarray, *, seed:
                 f"Expected at least {count} real rows of class number {code} to draw from, "
                 f"got {len(places)}."
             )
-        found.append(rng.choice(places, count, replace=False))
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+        chosen.append(rng.choice(places, count, replace=False))
+    return np.concatenate(chosen) if chosen else np.zeros(0, np.int64)

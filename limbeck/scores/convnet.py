@@ -80,8 +80,8 @@ def convnet_accuracy(
         seed=seed,
         progress=progress,
     )
-    found = predicted_classes(net, (pixels(test_images) - mean) / deviation)
-    return float((found == np.asarray(test_labels)).mean())
+    predicted = predicted_classes(net, (pixels(test_images) - mean) / deviation)
+    return float((predicted == np.asarray(test_labels)).mean())
 
 
 class ConvNet(eqx.Module):

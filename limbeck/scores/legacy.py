@@ -98,7 +98,7 @@ def legacy_scores(
     """
     if set(np.unique(y)) != {0, 1} or set(np.unique(y_test)) != {0, 1}:
         raise LimbeckError("The legacy scorer needs two classes, both among the rows.")
-    found = {}
+    scores = {}
     for number, (name, (module, kind, settings)) in enumerate(candidates.items()):
         build = _sklearn(module, kind) if module else getattr(_extra("xgboost", "xgboost"), kind)
         tried = []
@@ -109,12 +109,12 @@ def legacy_scores(
                 hard = model.fit(x, y).predict(x_test).astype(np.float64)
             tried.append((roc_auc(y_test == 1, hard), average_precision(y_test == 1, hard)))
         # Each figure its own best, as the scripts did.
-        found[name] = {
+        scores[name] = {
             "roc_auc": max(t[0] for t in tried),
             "average_precision": max(t[1] for t in tried),
         }
         progress((number + 1) / len(candidates))
-    return found
+    return scores
 
 
 def _filled(setting: Mapping[str, Any], build: Any, y: np.ndarray, seed: int) -> dict[str, Any]:

@@ -64,5 +64,5 @@ def logistic_weights(
         return float(value + penalty / 2 * (weights**2).sum()), slope.ravel().astype(np.float64)
 
     start = np.zeros((x.shape[1] + 1) * classes)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
-    return found.x.reshape(x.shape[1] + 1, classes)
+    minimum = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    return minimum.x.reshape(x.shape[1] + 1, classes)

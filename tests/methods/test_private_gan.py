@@ -60,13 +60,15 @@ def test_generated_rows_weigh_no_more_than_real_ones(loss: str) -> None:
     numbers = judge.start(jax.random.key(0))
     assert numbers.shape == (judge.size,)
     rows, labels = jax.random.normal(jax.random.key(1), (5, 3)), np.arange(5) % 2
-    whole = judge.made_gradient(numbers, rows, labels, 1e9)
+    whole = judge.generated_gradient(numbers, rows, labels, 1e9)
     each = [
-        jax.grad(judge.made_loss)(numbers, r, np.int32(c))
+        jax.grad(judge.generated_loss)(numbers, r, np.int32(c))
         for r, c in zip(rows, labels, strict=True)
     ]
     assert np.asarray(whole) == pytest.approx(np.mean(each, axis=0), abs=1e-6)
-    assert float(np.linalg.norm(judge.made_gradient(numbers, rows, labels, 1e-3))) <= 1e-3 + 1e-9
+    assert (
+        float(np.linalg.norm(judge.generated_gradient(numbers, rows, labels, 1e-3))) <= 1e-3 + 1e-9
+    )
 
 
 def test_bounded_weights() -> None:

@@ -61,11 +61,11 @@ class FlatDiscriminator:
         """The loss by one real row: what is differentiated, clipped and noised inside the boundary."""
         return LOSSES[self.loss](self.logits(numbers, slots[None], label[None])[0])
 
-    def made_loss(self, numbers: Array, slots: Array, label: Array) -> Array:
+    def generated_loss(self, numbers: Array, slots: Array, label: Array) -> Array:
         """The loss by one generated row."""
         return LOSSES[self.loss](-self.logits(numbers, slots[None], label[None])[0])
 
-    def made_gradient(
+    def generated_gradient(
         self,
         numbers: Float[Array, " size"],
         rows: Float[Array, "rows width"],
@@ -74,6 +74,6 @@ class FlatDiscriminator:
     ) -> Float[Array, " size"]:
         """Mean gradient of generated rows, each clipped as real ones are, so that neither side outweighs
         the other."""
-        each = jax.vmap(jax.grad(self.made_loss), (None, 0, 0))(numbers, rows, labels)
+        each = jax.vmap(jax.grad(self.generated_loss), (None, 0, 0))(numbers, rows, labels)
         norms = jnp.sqrt((each**2).sum(axis=1))
         return (each * jnp.minimum(1.0, clip / jnp.maximum(norms, 1e-12))[:, None]).mean(axis=0)

@@ -140,7 +140,7 @@ class AbstractPrivateGAN(AbstractMethod):
         improve = optax.adam(self.learning_rate, b1=MOMENTUM)
         judged, taught, mean = sharpen.init(numbers), improve.init(learned), learned
 
-        def made(learned: Any, key: Array) -> tuple[Array, Array]:
+        def generated(learned: Any, key: Array) -> tuple[Array, Array]:
             code_key, label_key = jax.random.split(key)
             labels = jax.random.choice(label_key, len(chances), (self.batch,), p=chances)
             codes = jax.random.normal(code_key, (self.batch, self.code))
@@ -148,18 +148,18 @@ class AbstractPrivateGAN(AbstractMethod):
 
         @jax.jit
         def judge_better(numbers: Array, state: Any, learned: Any, real: Array, key: Array) -> Any:
-            rows, labels = made(learned, key)
-            slope = real + judge.made_gradient(numbers, rows, labels, self.clip)
+            rows, labels = generated(learned, key)
+            slope = real + judge.generated_gradient(numbers, rows, labels, self.clip)
             change, state = sharpen.update(slope, state)
             return self.limited(optax.apply_updates(numbers, change)), state
 
         @jax.jit
         def make_better(learned: Any, state: Any, mean: Any, numbers: Array, key: Array) -> Any:
-            def seems_made(learned: Any) -> Array:
-                rows, labels = made(learned, key)
+            def seems_generated(learned: Any) -> Array:
+                rows, labels = generated(learned, key)
                 return jax.vmap(judge.real_loss, (None, 0, 0))(numbers, rows, labels).mean()
 
-            change, state = improve.update(jax.grad(seems_made)(learned), state)
+            change, state = improve.update(jax.grad(seems_generated)(learned), state)
             learned = optax.apply_updates(learned, change)
             mixed = jax.tree_util.tree_map(
                 lambda m, n: self.average * m + (1 - self.average) * n, mean, learned

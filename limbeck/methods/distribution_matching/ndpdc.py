@@ -198,5 +198,5 @@ def _distance(images: StoredImages, key: Array, data: Any) -> Array:
     number = jax.random.randint(key, (), 0, len(targets))
     seen = views.look(images.pictures(), number)
     classes, part = targets.shape[1:]
-    made = seen.reshape(classes, -1, part).mean(axis=1)
-    return ((made - targets[number]) ** 2).sum()
+    own_means = seen.reshape(classes, -1, part).mean(axis=1)
+    return ((own_means - targets[number]) ** 2).sum()

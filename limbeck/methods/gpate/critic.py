@@ -93,8 +93,8 @@ class Critic:
         """
         here = present / jnp.maximum(present.sum(), 1)
         share = jax.nn.one_hot(labels, self.network.classes).T @ here
-        made = jax.nn.one_hot(question.labels, self.network.classes).sum(axis=0)
-        weight = (share / jnp.maximum(made, 1))[question.labels]
+        asked = jax.nn.one_hot(question.labels, self.network.classes).sum(axis=0)
+        weight = (share / jnp.maximum(asked, 1))[question.labels]
 
         def loss(weights: Any) -> Array:
             network = self._network(weights)
@@ -110,10 +110,10 @@ class Critic:
         """Where each row in question should go to look more real, in the aggregator's form."""
         network = self._network(state.weights)
 
-        def seems_made(rows: Array) -> Array:
+        def seems_generated(rows: Array) -> Array:
             return jax.nn.softplus(-network(rows, question.asked_labels)).mean()
 
-        return self.aggregator.answer(-jax.grad(seems_made)(question.asked), question.matrices)
+        return self.aggregator.answer(-jax.grad(seems_generated)(question.asked), question.matrices)
 
     # Weights are what a teacher learns; the rest of a network is the same for all.
     def _fresh(self, seed: Any, number: Any) -> tuple[Any, Any]:

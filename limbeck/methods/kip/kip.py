@@ -111,11 +111,11 @@ class KIP(AbstractKernelMethod):
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
         schema = private.schema
-        held = private.ask(ROWS).values
+        private_rows = private.ask(ROWS).values
         view, rng = self.view(schema), np.random.default_rng(seed)
-        known = held.labels >= 0
-        rows = view(schema.expand(held.cells[known])).astype(np.float32)
-        labels = held.labels[known]
+        known = private_rows.labels >= 0
+        rows = view(schema.expand(private_rows.cells[known])).astype(np.float32)
+        labels = private_rows.labels[known]
         codes = self.balanced_labels(schema)
         kernel = self.kernel.function(schema, seed)
         classes = len(schema.classes)
@@ -226,12 +226,12 @@ class KIP(AbstractKernelMethod):
         value = jax.jit(lambda x, s: kernel(x, s))
         inner, outer = 0.0, 0.0
         for at in range(0, len(rows), SOLVED_ROWS):
-            found = np.asarray(
+            values = np.asarray(
                 value(jnp.asarray(rows[at : at + SOLVED_ROWS], jnp.float64), learned.rows)
             )
-            inner = inner + found.T @ found
+            inner = inner + values.T @ values
             wanted = np.eye(classes)[labels[at : at + SOLVED_ROWS]] - 1 / classes
-            outer = outer + found.T @ wanted
+            outer = outer + values.T @ wanted
         gram = np.asarray(with_ridge(value(learned.rows, learned.rows), self.ridge))
         solved = gram @ np.linalg.lstsq(inner, outer)[0] if len(rows) else learned.targets
         return Learned(learned.rows, jnp.asarray(solved))

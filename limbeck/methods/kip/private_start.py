@@ -81,14 +81,14 @@ class PrivateStart:
         rng = np.random.default_rng(seed)
         most = int(np.bincount(labels).max())
         if PROTOTYPES in measured:
-            made = rows_from_prototypes(schema, read_prototypes(schema, measured), most, rng)
+            candidates = rows_from_prototypes(schema, read_prototypes(schema, measured), most, rng)
         else:
             means = np.clip(read_class_means(schema, measured), 0.0, 1.0)
-            made = with_deformed_copies(schema, means[:, None], most, rng)
-        taken = np.zeros(len(made), int)
+            candidates = with_deformed_copies(schema, means[:, None], most, rng)
+        taken = np.zeros(len(candidates), int)
         rows = np.empty((len(labels), schema.slots))
         for at, code in enumerate(labels):
-            rows[at] = made[code, taken[code]]
+            rows[at] = candidates[code, taken[code]]
             taken[code] += 1
         return rows
 

@@ -66,10 +66,10 @@ def _edge(cells: Cells, test: Callable[[np.ndarray], np.ndarray], *, from_top: b
         chance = np.minimum(1 - fraction, BELOW_ONE) if from_top else fraction
         return test(cells.placed(codes, chance))
 
-    held, ended = np.zeros(cells.count), np.ones(cells.count)
-    nowhere = ~met(held)
+    begun, ended = np.zeros(cells.count), np.ones(cells.count)
+    nowhere = ~met(begun)
     for _ in range(HALVINGS):
-        middle = (held + ended) / 2
+        middle = (begun + ended) / 2
         holds = met(middle)
-        held, ended = np.where(holds, middle, held), np.where(holds, ended, middle)
+        begun, ended = np.where(holds, middle, begun), np.where(holds, ended, middle)
     return np.where(nowhere, 0.0, ended)

@@ -115,8 +115,8 @@ def _behind(loadings: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         np.diff(ndtr(bounds)),
         -np.diff(density),
     )  # and the mean in each cell, times that
-    told = np.sqrt(sum(m * m / s for m, s in zip(first, shares, strict=True) if s > 1e-12))
-    behind = loadings / max(told, 0.3)
+    correlation = np.sqrt(sum(m * m / s for m, s in zip(first, shares, strict=True) if s > 1e-12))
+    behind = loadings / max(correlation, 0.3)
     return behind * min(1.0, np.sqrt(MOST_COMMON / max(behind @ behind, 1e-12)))
 
 

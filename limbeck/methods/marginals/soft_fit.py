@@ -72,12 +72,12 @@ class NoisyMarginals:
         sums = self.pair @ member  # (classes, groups, columns)
         weight = (1 - member) / (self.pair_variance * np.asarray(self.sizes))
         precision = 1 / self.single_variance + weight.sum(axis=1)
-        found = self.single / self.single_variance + (sums * weight).sum(axis=2)
-        found /= precision
+        estimates = self.single / self.single_variance + (sums * weight).sum(axis=2)
+        estimates /= precision
         for label, rows in enumerate(self.rows):
             for place in self.places:
-                found[label, place] = to_simplex(found[label, place], float(rows))
-        return found, 1 / precision
+                estimates[label, place] = to_simplex(estimates[label, place], float(rows))
+        return estimates, 1 / precision
 
 
 class Soft(eqx.Module):
@@ -151,8 +151,8 @@ def _loss(soft: Soft, key: Array, target: Any) -> Array:
     mean = chances.mean(axis=1)
     total = jnp.zeros(())
     for label in range(len(mean)):  # plain matrix products: a batch of them runs on one core
-        made = chances[label].T @ chances[label] / chances.shape[1]
-        errors = target["other"] * (made - target["pair"][label]) ** 2
+        own = chances[label].T @ chances[label] / chances.shape[1]
+        errors = target["other"] * (own - target["pair"][label]) ** 2
         total += 0.5 * target["pair_weight"][label] * errors.sum()  # each pair stands there twice
     total += (target["single_weight"] * (mean - target["single"]) ** 2).sum()
     surprise = chances * (jnp.log(chances + 1e-9) - jnp.log(mean + 1e-9)[:, None])
@@ -167,15 +167,15 @@ def clear_cells(counts: np.ndarray, error: float) -> np.ndarray:
     >>> clear_cells(np.array([90.0, 8.0, 9.0, 9.0, 8.0, -9.0, 9.0, -9.0]), 4.0).astype(int)
     array([1, 1, 1, 1, 1, 0, 0, 0])
     """
-    held, length = np.zeros(len(counts), bool), 1
+    filled, length = np.zeros(len(counts), bool), 1
     sums, taken = np.append(0.0, np.cumsum(counts)), np.zeros(len(counts) + 1, int)
     while length <= len(counts):
-        taken[1:] = np.cumsum(held)
+        taken[1:] = np.cumsum(filled)
         clear = sums[length:] - sums[:-length] > CLEAR * error * math.sqrt(length)
         for start in np.flatnonzero(clear & (taken[length:] == taken[:-length])):
-            held[start : start + length] = True
+            filled[start : start + length] = True
         length *= 2
-    return held if held.any() else np.ones(len(counts), bool)
+    return filled if filled.any() else np.ones(len(counts), bool)
 
 
 def to_simplex(values: np.ndarray, total: float) -> np.ndarray:

@@ -111,7 +111,7 @@ class SoftRows:
         chances = np.log(
             np.maximum(self.soft[:, :, self.groups] * self.within[:, None, :], TINY)
         )  # (classes, soft rows, cells)
-        found = np.empty(len(fixed), np.int64)
+        chosen = np.empty(len(fixed), np.int64)
         for start in range(0, len(fixed), GIVEN_AT_ONCE):
             at = slice(start, start + GIVEN_AT_ONCE)
             likely = np.repeat(prior.reshape(1, -1), len(fixed[at]), axis=0)
@@ -124,8 +124,8 @@ class SoftRows:
             likely[np.repeat(other, each, axis=1)] = -np.inf
             edges = np.cumsum(np.exp(likely - likely.max(axis=1, keepdims=True)), axis=1)
             steps = rng.random(len(edges)) * edges[:, -1]
-            found[at] = (edges <= steps[:, None]).sum(axis=1)
-        return found // each, found % each
+            chosen[at] = (edges <= steps[:, None]).sum(axis=1)
+        return chosen // each, chosen % each
 
     def _drawn_codes(
         self,
@@ -156,8 +156,8 @@ class SoftRows:
             rows, members = np.flatnonzero(picked == group), np.flatnonzero(groups == group)
             steps = (rng.permutation(len(rows)) + rng.random()) / len(rows)
             edges = np.cumsum(within[members])
-            found = np.searchsorted(edges, steps * edges[-1], side="right")
-            codes[rows] = members[np.minimum(found, len(members) - 1)]
+            places = np.searchsorted(edges, steps * edges[-1], side="right")
+            codes[rows] = members[np.minimum(places, len(members) - 1)]
         return codes
 
     def facts(self) -> dict[str, Any]:

@@ -162,18 +162,18 @@ class DPHP(AbstractMeanEmbedding):
         return Sum(name=name, bound=1.0, size=self.products * left * right, groups=groups)
 
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
-        found = {COUNTS: private.ask(COUNTS)}
+        answers = {COUNTS: private.ask(COUNTS)}
         if self.spread_share:
-            found[SPREADS] = private.ask(SPREADS, self.map_spec("spread_map", seed))
-        before = values_of(found)
+            answers[SPREADS] = private.ask(SPREADS, self.map_spec("spread_map", seed))
+        before = values_of(answers)
         if self.kernel != "product":
             spec = self.map_spec("sum_map", seed)
-            found[EMBEDDING] = private.ask(EMBEDDING, spec, {"measured": before})
+            answers[EMBEDDING] = private.ask(EMBEDDING, spec, {"measured": before})
         for name in self._product_names():
             spec = self.map_spec("product_map", seed)
             answer = private.ask(name, spec, {"measured": before, "product": name})
-            found[name] = answer._replace(values=self._shaped(private.schema, answer.values))
-        return found
+            answers[name] = answer._replace(values=self._shaped(private.schema, answer.values))
+        return answers
 
     def distill(
         self,
@@ -189,8 +189,8 @@ class DPHP(AbstractMeanEmbedding):
                 answer = known[name]
                 cleaned = without_noise(answer.values, counts, answer.noise)
                 known[name] = answer._replace(values=cleaned)
-        made = super().distill(schema, known, seed=seed, progress=progress)
-        return replace(made, measurements=values_of(measured))
+        product = super().distill(schema, known, seed=seed, progress=progress)
+        return replace(product, measurements=values_of(measured))
 
     # ---- the maps that are measured -------------------------------------------------------------
 
@@ -278,9 +278,9 @@ class DPHP(AbstractMeanEmbedding):
             at = jax.random.randint(draw_key, (), 0, len(products[0]))
             means, product = jax.tree_util.tree_map(lambda a: a[at], products)
             factor = self.gamma if whole is not None else 1.0
-            made = product(rows)
-            distance = product_distance if isinstance(made, tuple) else mean_distance
-            loss += factor * distance(made, means, weights, self.debias)
+            generated = product(rows)
+            distance = product_distance if isinstance(generated, tuple) else mean_distance
+            loss += factor * distance(generated, means, weights, self.debias)
         return loss
 
 
@@ -290,7 +290,7 @@ def product_distance(
     """As `mean_distance`, of rows' outer products, which are never made one by one."""
     left, right = (part.reshape(len(means), -1, part.shape[1]) for part in factors)
     each = left.shape[1]
-    made = jnp.einsum("cel,cer->clr", left, right) / each
+    own_means = jnp.einsum("cel,cer->clr", left, right) / each
     own = ((left**2).sum(axis=2) * (right**2).sum(axis=2)).mean(axis=1)
-    square = unbiased((made**2).sum(axis=(1, 2)), own, each, debias)
-    return (weights * (square - 2 * (made * means).sum(axis=(1, 2)))).sum()
+    square = unbiased((own_means**2).sum(axis=(1, 2)), own, each, debias)
+    return (weights * (square - 2 * (own_means * means).sum(axis=(1, 2)))).sum()

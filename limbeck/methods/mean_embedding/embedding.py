@@ -175,11 +175,11 @@ def mean_distance(
     """
     phi = phi.reshape(len(means), -1, phi.shape[1])
     each = phi.shape[1]
-    made = phi.mean(axis=1)
+    own_means = phi.mean(axis=1)
     # A mean over `each` draws overstates |mean|^2 by the draws' spread / each (U-statistic).
     own = (phi**2).sum(axis=(1, 2)) / each
-    square = unbiased((made**2).sum(axis=1), own, each, debias)
-    return (weights * (square - 2 * (made * means).sum(axis=1))).sum()
+    square = unbiased((own_means**2).sum(axis=1), own, each, debias)
+    return (weights * (square - 2 * (own_means * means).sum(axis=1))).sum()
 
 
 def unbiased(square: Array, own: Array, each: int, debias: float) -> Array:

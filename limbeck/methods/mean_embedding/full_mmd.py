@@ -72,9 +72,9 @@ class FullMMD(AbstractMethod):
         return [Asked(question=BareRows(), share=1.0)]
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
-        schema, held = private.schema, private.ask(ROWS).values
+        schema, private_rows = private.schema, private.ask(ROWS).values
         classes = len(schema.classes)
-        members = [np.flatnonzero(held.labels == c) for c in range(classes)]
+        members = [np.flatnonzero(private_rows.labels == c) for c in range(classes)]
         weights, size = class_weights(np.asarray([len(m) for m in members]))
         build_key, fit_key, norm_key = jax.random.split(jax.random.key(seed), 3)
         settings = generator_settings(self.code, self.hidden, self.generator)
@@ -88,7 +88,7 @@ class FullMMD(AbstractMethod):
         each = max(2, self.batch // classes)
         for step, key in enumerate(jax.random.split(fit_key, self.steps if present else 0)):
             picked = np.concatenate([rng.choice(m, each) for m in present])
-            real = schema.expand(np.asarray(held.cells[picked]))
+            real = schema.expand(np.asarray(private_rows.cells[picked]))
             generator, state = update(generator, state, key, np.repeat(labels, each), real)
             progress("generator", (step + 1) / self.steps)
         source = trained_source(generator, settings, weights, key=norm_key)
@@ -104,9 +104,9 @@ class FullMMD(AbstractMethod):
         def update(generator: Any, state: Any, key: Array, labels: Any, real: Any) -> Any:
             def loss(generator: Generator) -> Array:
                 codes = normal(key, (len(labels), generator.code))
-                made = generator(codes, labels, []).reshape(len(weights), -1, real.shape[1])
-                there = real.reshape(made.shape)
-                each = jax.vmap(lambda a, b: discrepancy(a, b, scales))(made, there)
+                generated = generator(codes, labels, []).reshape(len(weights), -1, real.shape[1])
+                there = real.reshape(generated.shape)
+                each = jax.vmap(lambda a, b: discrepancy(a, b, scales))(generated, there)
                 return (weights * each).sum()
 
             slope = eqx.filter_grad(loss)(generator)
@@ -117,12 +117,14 @@ class FullMMD(AbstractMethod):
 
 
 def discrepancy(
-    made: Float[Array, "rows slots"], real: Float[Array, "others slots"], scales: tuple[float, ...]
+    generated: Float[Array, "rows slots"],
+    real: Float[Array, "others slots"],
+    scales: tuple[float, ...],
 ) -> Array:
     """An unbiased estimate of the squared MMD between two samples, with the mean of Gaussian kernels of
     the given length scales; the term that only the real rows make is left out."""
-    count = len(made)
-    own, across = (_kernel(made, other, scales) for other in (made, real))
+    count = len(generated)
+    own, across = (_kernel(generated, other, scales) for other in (generated, real))
     return (own.sum() - jnp.trace(own)) / (count * (count - 1)) - 2 * across.mean()
 
 

@@ -36,13 +36,13 @@ def estimates(names: tuple[str, ...], schema: Schema, budget: Budget) -> list[As
 
 def estimated(private: Private) -> dict[str, tuple[Any, ...]]:
     """What was found for every column that the schema leaves open: bounds, or values."""
-    found: dict[str, tuple[Any, ...]] = {}
+    settled: dict[str, tuple[Any, ...]] = {}
     for column in private.schema.estimated:
         if isinstance(column, Numeric):
-            found[column.name] = estimated_bounds(private, column)
+            settled[column.name] = estimated_bounds(private, column)
         elif isinstance(column, Category):
-            found[column.name] = estimated_values(private, column)
-    return found
+            settled[column.name] = estimated_values(private, column)
+    return settled
 
 
 def estimated_bounds(private: Private, column: Numeric) -> tuple[float, float]:

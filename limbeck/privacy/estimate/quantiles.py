@@ -104,11 +104,11 @@ class Quantiles:
     def bounds(self, bottom: float, top: float) -> tuple[float, float]:
         """Bounds in the column's own units, from places in its range."""
         low, high = self.column.range
-        found = self.column.from_unit(np.asarray([bottom, top])).tolist()
+        bounds = self.column.from_unit(np.asarray([bottom, top])).tolist()
         step = self.column.lattice
         if step is not None:  # whole steps from the lower end of the range, outwards
-            found = [
-                low + step * math.floor((found[0] - low) / step + 1e-6),
-                low + step * math.ceil((found[1] - low) / step - 1e-6),
+            bounds = [
+                low + step * math.floor((bounds[0] - low) / step + 1e-6),
+                low + step * math.ceil((bounds[1] - low) / step - 1e-6),
             ]
-        return max(found[0], low), min(found[1], high)
+        return max(bounds[0], low), min(bounds[1], high)

@@ -16,10 +16,10 @@ from ...schema import Category, Values, canonical
 from ..grid import GridSum
 from ..question import (
     Charges,
-    HeldRows,
     Measurement,
     Mechanism,
     Question,
+    RowAccess,
     Session,
     State,
     Streams,
@@ -100,17 +100,17 @@ class CountedValues(Mechanism):
     def zero(self) -> Counter[str]:
         return Counter()
 
-    def accumulate(self, partial: Counter[str], batch: Rows | None, made: Any) -> Counter[str]:
+    def accumulate(self, partial: Counter[str], batch: Rows | None, raw: Any) -> Counter[str]:
         """A counter with raw values added; encoded rows no longer hold them."""
-        assert isinstance(made, Values)
-        found = np.bincount(made.codes[made.codes >= 0], minlength=len(made.distinct))
-        for text, count in zip(made.distinct, found, strict=True):
+        assert isinstance(raw, Values)
+        counts = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.distinct))
+        for text, count in zip(raw.distinct, counts, strict=True):
             if count:  # a dictionary may hold texts that no row has
                 partial[canonical(text)] += int(count)
         return partial
 
-    def session(self, held: HeldRows, row_map: Any) -> Session:
-        return _RawValues(self, held)
+    def session(self, access: RowAccess, row_map: Any) -> Session:
+        return _RawValues(self, access)
 
     def finish(self, partial: Counter[str], stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
@@ -125,12 +125,12 @@ class CountedValues(Mechanism):
 
 
 class _RawValues(Session):
-    def __init__(self, mechanism: CountedValues, held: HeldRows) -> None:
-        self._mechanism, self._held = mechanism, held
+    def __init__(self, mechanism: CountedValues, access: RowAccess) -> None:
+        self._mechanism, self._access = mechanism, access
 
     def partial(self, step: int, state: State) -> Counter[str]:
-        total, start, sharing = self._mechanism.zero(), 0, self._held.rows.sharing
-        for raw in self._held.data._values(self._mechanism.column):
+        total, start, sharing = self._mechanism.zero(), 0, self._access.rows.sharing
+        for raw in self._access.data._values(self._mechanism.column):
             if sharing is not None:
                 assert isinstance(raw, Values)
                 end = start + len(raw.codes)

@@ -72,17 +72,17 @@ class LowRank(NamedTuple):
     def norms(self) -> np.ndarray:
         """Upper bounds of the gradients' norms in feature space, (rows,)."""
         basis, coordinates = np.linalg.qr(self.phi.T)
-        held = coordinates.T
+        fixed = coordinates.T
         square = np.zeros(len(self.u))
-        step = 256 if held.size <= CUBED else 64  # whole tiles
+        step = 256 if fixed.size <= CUBED else 64  # whole tiles
         for at in range(0, len(self.rows), step):
             part = slice(at, at + step)
             u, v, trace = self.u[part], self.v[part], self.trace[part]
             rows = self.rows[part].astype(np.float64)
             along = rows @ basis
             beside = np.linalg.norm(rows - along @ basis.T, axis=1)
-            left = u[:, :, None] * (along - v @ held)[:, None, :]
-            left -= v[:, :, None] * (u @ held)[:, None, :] + trace[:, None, None] * held
+            left = u[:, :, None] * (along - v @ fixed)[:, None, :]
+            left -= v[:, :, None] * (u @ fixed)[:, None, :] + trace[:, None, None] * fixed
             square[part] = (left**2).sum(axis=(1, 2)) + (u**2).sum(axis=1) * beside**2
         # Sums of `size` and `support` products, in an orthogonal basis that is so up to rounding.
         roundings = 64 * (self.rows.shape[1] + self.u.shape[1])
@@ -96,11 +96,11 @@ class LowRank(NamedTuple):
         long_u, long_v = (np.linalg.norm(a, axis=1)[:, None] for a in (u, v))
         long_row = np.linalg.norm(self.rows.astype(np.float64), axis=1)[:, None]
         mixed = (u * long_v + v * long_u) * np.linalg.norm(self.phi)
-        found = u * long_row + mixed + trace * np.linalg.norm(self.phi, axis=1)
+        sizes = u * long_row + mixed + trace * np.linalg.norm(self.phi, axis=1)
         tame = abs(self.phi).max(initial=0.0) < HUGE
         for array in (u, v, trace, long_row):
             tame = tame & (array.max(axis=1) < HUGE)
-        return np.where(tame[:, None], found, np.inf)
+        return np.where(tame[:, None], sizes, np.inf)
 
     @property
     def roundings(self) -> int:
@@ -260,10 +260,10 @@ class _Matrices:
         """(slots, size)."""
         if j in self.kept:
             return self.kept[j]
-        made = np.asarray(self.features.derivative(self.support[j]))
-        if (len(self.kept) + 1) * made.nbytes <= KEPT:
-            self.kept[j] = made
-        return made
+        matrix = np.asarray(self.features.derivative(self.support[j]))
+        if (len(self.kept) + 1) * matrix.nbytes <= KEPT:
+            self.kept[j] = matrix
+        return matrix
 
     def bounds(self, low: LowRank, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Upper bounds of the norms of all rows' gradients, and the sizes of their terms.
@@ -303,13 +303,13 @@ class _Matrices:
         return (norms + roundings * DOUBLE * sizes) * (1 + RELATIVE), sizes
 
     def back(self, cotangents: np.ndarray) -> np.ndarray:
-        found = np.zeros((len(cotangents), self.support.shape[1]))
+        pulled = np.zeros((len(cotangents), self.support.shape[1]))
         for j, cotangent in enumerate(cotangents):
             derivative = self[j]
             for at in range(0, derivative.shape[1], BLOCK):
                 part = slice(at, at + BLOCK)
-                found[j] += derivative[:, part].astype(np.float64) @ cotangent[part]
-        return found
+                pulled[j] += derivative[:, part].astype(np.float64) @ cotangent[part]
+        return pulled
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -332,15 +332,15 @@ class PulledGradients(_ThroughFeatures):
                     yield at, self._pulled(placed, low, part)[: len(labels) - at]
 
     def _pulled(self, placed: np.ndarray, low: LowRank, part: slice) -> np.ndarray:
-        made = np.empty((self.chunk, *placed.shape))
+        pulled = np.empty((self.chunk, *placed.shape))
         given = (filled(array[part], self.chunk) for array in (low.rows, low.u, low.v, low.trace))
         low = LowRank(low.phi, *given)
         errors, mixed, u, v, trace = low.errors(slice(None)), low.u @ low.phi, *low[2:]
         for j, row in enumerate(placed):
             gradients = u[:, j, None] * errors - v[:, j, None] * mixed
             gradients -= np.outer(trace, low.phi[j])
-            made[:, j] = _pull_many(self.features, row, gradients.astype(np.float32))
-        return made[:, self.support.masks]
+            pulled[:, j] = _pull_many(self.features, row, gradients.astype(np.float32))
+        return pulled[:, self.support.masks]
 
 
 @eqx.filter_jit

@@ -75,8 +75,8 @@ def norms_of(
         sizes = _sizes(shared, support, rows, each)
         for members, places in groups:
             whole = len(places) == rows.shape[1]
-            here, held = (rows, support) if whole else (rows[:, places], support[:, places])
-            grams = _grams(here, held)
+            here, kept = (rows, support) if whole else (rows[:, places], support[:, places])
+            grams = _grams(here, kept)
             if len(members) == support_rows and _pays(count, support_rows, classes):
                 square += np.maximum(_squares_by_class(shared, grams, each), 0.0)
             else:
@@ -178,9 +178,9 @@ def _squares_by_class(shared: Shared, grams: tuple[Array, Array, Array], each: E
     square += _along(v, 2 * u * linear + v * quadratic)
     # The rest: the row's own terms, the support rows' own, and both with the sums above.
     paired = slope * gram
-    held = itself * np.diag(gram) / 2 + row * across - u * (v @ paired) - v * (u @ paired)
+    other_part = itself * np.diag(gram) / 2 + row * across - u * (v @ paired) - v * (u @ paired)
     along = u * ((v * across) @ slope) + v * ((u * across) @ slope)
-    return square + 2 * (_along(itself, held) - _along(row, along)) + _along(row, row) * own
+    return square + 2 * (_along(itself, other_part) - _along(row, along)) + _along(row, row) * own
 
 
 def _along(one: np.ndarray, other: np.ndarray) -> np.ndarray:

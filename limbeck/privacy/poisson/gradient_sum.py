@@ -154,11 +154,11 @@ class GradientSum:
         for piece in _pieces(batch, self.shape):
             slots, labels = load(piece)
             counts = self._weights(weights, piece)
-            for start, made in blocks(parameters, slots, labels):
-                held = np.array(made, np.float64).reshape(len(made), -1)
-                part = slice(start, start + len(held))
-                held[labels[part] < 0] = 0.0
-                clipped = clip_rows(self._checked(held), self.limit, 1.0 / self.grid)
+            for start, gradients in blocks(parameters, slots, labels):
+                wide = np.array(gradients, np.float64).reshape(len(gradients), -1)
+                part = slice(start, start + len(wide))
+                wide[labels[part] < 0] = 0.0
+                clipped = clip_rows(self._checked(wide), self.limit, 1.0 / self.grid)
                 total += self._rounded(
                     weighted(clipped, counts if counts is None else counts[part])
                 )
@@ -178,13 +178,13 @@ class GradientSum:
     ) -> np.ndarray:
         def clipped_sum(piece: np.ndarray) -> np.ndarray:
             slots, labels = load(piece)
-            made = source.prepare(parameters, slots, np.maximum(labels, 0))
-            factors = self.factors(made.norms, made.sizes, made.roundings, labels)
+            prepared = source.prepare(parameters, slots, np.maximum(labels, 0))
+            factors = self.factors(prepared.norms, prepared.sizes, prepared.roundings, labels)
             if weights is not None:
                 factors = factors * self._weights(weights, piece)
-            found = self._checked(made.weighted_sum(factors)[None])[0]
+            noiseless = self._checked(prepared.weighted_sum(factors)[None])[0]
             # Cannot happen: sizes are finite. What is not a number must not become an integer.
-            return found if np.isfinite(found).all() else np.zeros(self.size)
+            return noiseless if np.isfinite(noiseless).all() else np.zeros(self.size)
 
         planned = PIECES * self.shape
         summed = np.zeros(self.size)
@@ -208,10 +208,10 @@ class GradientSum:
         whole[norms > (self.sensitivity / self.grid) ** 2] = 0.0  # cannot happen; must not happen
         return whole.astype(np.int64).sum(axis=0)
 
-    def _checked(self, found: np.ndarray) -> np.ndarray:
-        if found.shape[1:] != (self.size,):
-            raise RuntimeError(f"gradients of shape {found.shape[1:]}, planned {self.size}")
-        return found
+    def _checked(self, gradients: np.ndarray) -> np.ndarray:
+        if gradients.shape[1:] != (self.size,):
+            raise RuntimeError(f"gradients of shape {gradients.shape[1:]}, planned {self.size}")
+        return gradients
 
 
 def _pieces(batch: np.ndarray, size: int) -> Iterator[np.ndarray]:

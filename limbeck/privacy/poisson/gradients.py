@@ -14,10 +14,10 @@ from ...errors import LimbeckError
 from ..maps import padded
 from ..question import (
     Charges,
-    HeldRows,
     Measurement,
     Mechanism,
     Question,
+    RowAccess,
     Session,
     State,
     Streams,
@@ -110,12 +110,12 @@ class SummedBatches(Mechanism):
     def zero(self) -> np.ndarray:
         return np.zeros(self.grid.size, np.int64)
 
-    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
+    def accumulate(self, partial: np.ndarray, batch: Rows, batch_sum: Any) -> np.ndarray:
         """A sum with that of a whole Poisson batch added."""
-        return self.merge(partial, made)
+        return self.merge(partial, batch_sum)
 
-    def session(self, held: HeldRows, row_map: Any) -> Session:
-        return _Batches(self, held, row_map)
+    def session(self, access: RowAccess, row_map: Any) -> Session:
+        return _Batches(self, access, row_map)
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
@@ -125,13 +125,13 @@ class SummedBatches(Mechanism):
 class _Batches(Session):
     """Knows every record by a secret name, which throws its coins."""
 
-    def __init__(self, mechanism: SummedBatches, held: HeldRows, source: Any) -> None:
-        self._mechanism, self._held, self._source = mechanism, held, source
+    def __init__(self, mechanism: SummedBatches, access: RowAccess, source: Any) -> None:
+        self._mechanism, self._access, self._source = mechanism, access, source
         self._name = mechanism.charges[0].name
 
     @cached_property
     def _records(self) -> Records:
-        return Records(self._held.rows, self._held.stream(f"{self._name}/records"))
+        return Records(self._access.rows, self._access.stream(f"{self._name}/records"))
 
     def partial(self, step: int, state: State) -> np.ndarray:
         parameters, grid = state["parameters"], self._mechanism.grid
@@ -140,16 +140,16 @@ class _Batches(Session):
                 f"'{self._name}': {np.size(parameters)} parameters, "
                 f"{self._mechanism.parameters} planned"
             )
-        coins = self._held.stream(f"{self._name}/{step}/batch")
+        coins = self._access.stream(f"{self._name}/{step}/batch")
         batch = self._mechanism.batches.draw(self._records, coins)
         # Parameters are public. Ones that diverged give no gradient, whatever the rows: a sum that is
         # not a number would tell whether the batch was empty.
         usable = np.isfinite(parameters).all()
-        weights = self._held.rows.weights
+        weights = self._access.rows.weights
         part = batch if usable else batch[:0]
         return grid.total(self._source, parameters, part, self._load, weights)
 
     def _load(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows, shape = self._held.rows.take(places), self._mechanism.batches.shape
-        slots = padded(self._held.schema.expand(rows.cells), shape)
+        rows, shape = self._access.rows.take(places), self._mechanism.batches.shape
+        slots = padded(self._access.schema.expand(rows.cells), shape)
         return slots, padded(rows.labels, shape, with_value=-1)

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from ...data import Rows, told_apart
+from ...data import Rows, distinct_digests
 from ...errors import fraction, positive
 from ..noise import Stream
 
@@ -37,7 +37,7 @@ class Records:
         sharing = rows.sharing
         if sharing is None:
             self._places, self._rank = np.arange(len(rows)), np.zeros(len(rows), np.int32)
-            self._names = told_apart(_digests(rows, key), key)
+            self._names = distinct_digests(_digests(rows, key), key)
         else:  # rows that are not kept are in no batch: they would push others aside
             self._places = np.flatnonzero(sharing.rank >= 0)
             self._rank = sharing.rank[self._places]

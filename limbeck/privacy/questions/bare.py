@@ -10,10 +10,10 @@ from ...data import Rows
 from ...errors import LimbeckError
 from ..question import (
     Charges,
-    HeldRows,
     Measurement,
     Mechanism,
     Question,
+    RowAccess,
     Session,
     State,
     Streams,
@@ -53,19 +53,19 @@ class _Handed(Mechanism):
     def zero(self) -> Rows:
         raise LimbeckError("law mode answers with noise alone, and bare rows have none.")
 
-    def accumulate(self, partial: Any, batch: Rows, made: Any) -> Any:
+    def accumulate(self, partial: Any, batch: Rows, mapped: Any) -> Any:
         raise RuntimeError("bare rows are not added up")
 
-    def session(self, held: HeldRows, row_map: Any) -> Session:
-        return _AsTheyAre(held)
+    def session(self, access: RowAccess, row_map: Any) -> Session:
+        return _AsTheyAre(access)
 
     def finish(self, partial: Rows, stream: Streams) -> tuple[Measurement, ...]:
         return (Measurement(partial, 0.0, "none"),)
 
 
 class _AsTheyAre(Session):
-    def __init__(self, held: HeldRows) -> None:
-        self._held = held
+    def __init__(self, access: RowAccess) -> None:
+        self._access = access
 
     def partial(self, step: int, state: State) -> Rows:
-        return self._held.rows
+        return self._access.rows

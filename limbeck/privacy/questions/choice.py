@@ -132,11 +132,11 @@ class ChosenByCounts(Mechanism):
         cells = evaluated(row_map, size, schema.expand(batch.cells), batch.labels)
         return np.where(batch.labels[:, None] < 0, -1, cells)
 
-    def accumulate(self, partial: np.ndarray, batch: Rows, made: np.ndarray) -> np.ndarray:
+    def accumulate(self, partial: np.ndarray, batch: Rows, mapped: np.ndarray) -> np.ndarray:
         sizes = np.asarray(self.sizes)
         starts = np.cumsum(sizes) - sizes
-        inside = (made >= 0) & (made < sizes)
-        return partial + np.bincount((made + starts)[inside], minlength=len(partial))
+        inside = (mapped >= 0) & (mapped < sizes)
+        return partial + np.bincount((mapped + starts)[inside], minlength=len(partial))
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
@@ -157,12 +157,12 @@ def utilities(counts: np.ndarray, candidates: Candidates) -> list[int]:
     weights = np.floor(np.minimum(_public(candidates.weights, 0.0), 1.0) * FINE).astype(np.int64)
     penalties = _public(candidates.penalties, -MOST_EXPECTED)
     apart = np.abs(counts * FINE - expected)
-    ends, found = np.cumsum(candidates.sizes), []
+    ends, each = np.cumsum(candidates.sizes), []
     for number, (end, size) in enumerate(zip(ends, candidates.sizes, strict=True)):
         distance = sum(apart[end - size : end].tolist())  # unlimited integers
         penalty = round(Fraction(float(penalties[number])) * FINE * FINE)
-        found.append(int(weights[number]) * distance - penalty)
-    return found
+        each.append(int(weights[number]) * distance - penalty)
+    return each
 
 
 def _public(values: np.ndarray, least: float) -> np.ndarray:

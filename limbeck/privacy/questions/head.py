@@ -15,10 +15,10 @@ from ...schema import Schema
 from ..maps import chunk_rows, evaluated, padded
 from ..question import (
     Charges,
-    HeldRows,
     Measurement,
     Mechanism,
     Question,
+    RowAccess,
     Session,
     State,
     Streams,
@@ -98,36 +98,36 @@ class SummedGradients(Mechanism):
     def rows_at_once(self, schema: Schema, row_map: Any) -> int:
         return chunk_rows(self.products.grid.left, schema.slots)
 
-    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
+    def accumulate(self, partial: np.ndarray, batch: Rows, mapped: Any) -> np.ndarray:
         """Add rows whose rounded features, their norms and residuals are given, in place."""
-        rounded, norms, residuals = made
+        rounded, norms, residuals = mapped
         right = self.products.grid.round_right(residuals, norms, batch.weights)
         right[batch.labels < 0] = 0.0
         self.products.add(partial, [rounded], [right], np.zeros(len(right), np.int64))
         return partial
 
-    def session(self, held: HeldRows, row_map: Any) -> Session:
-        return _HeadSession(self, held, row_map)
+    def session(self, access: RowAccess, row_map: Any) -> Session:
+        return _HeadSession(self, access, row_map)
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
-        (found,) = self.products.finish(partial, stream)
+        (flat,) = self.products.finish(partial, stream)
         shape = self.products.blocks[0]
-        return (found._replace(values=found.values.reshape(shape)),)
+        return (flat._replace(values=flat.values.reshape(shape)),)
 
 
 class _HeadSession(Session):
     """Keeps all rows' features, rounded, from the first step on that is not known from before."""
 
-    def __init__(self, mechanism: SummedGradients, held: HeldRows, features: Any) -> None:
-        self._mechanism, self._held, self._features = mechanism, held, features
-        self._size = mechanism.rows_at_once(held.schema, features)
+    def __init__(self, mechanism: SummedGradients, access: RowAccess, features: Any) -> None:
+        self._mechanism, self._access, self._features = mechanism, access, features
+        self._size = mechanism.rows_at_once(access.schema, features)
 
     @cached_property
     def _rounded(self) -> tuple[np.ndarray, np.ndarray]:
         """The rounded features of all rows, and the norms they had."""
-        grid, schema = self._mechanism.products.grid, self._held.schema
+        grid, schema = self._mechanism.products.grid, self._access.schema
         store, norms = Store(), [np.zeros(0)]
-        for batch in self._held.batches(self._size):
+        for batch in self._access.batches(self._size):
             phi = evaluated(self._features, self._size, schema.expand(batch.cells))
             rounded, lengths = grid.round_left(phi)
             store.add(rounded)
@@ -140,14 +140,14 @@ class _HeadSession(Session):
             raise RuntimeError(f"weights of shape {np.shape(weights)}, not as planned")
         total, size = self._mechanism.zero(), self._size
         rounded, norms = self._rounded
-        for start, batch in enumerate(self._held.rows.chunks(size)):
+        for start, batch in enumerate(self._access.rows.chunks(size)):
             at = slice(start * size, (start + 1) * size)
             scale = (norms[at] / UNIT).astype(np.float32)
             arrays = (rounded[at], scale, batch.labels)
-            found = _residuals(weights, *(padded(array, size) for array in arrays))
-            residuals = np.asarray(found)[: len(scale)]
-            made = rounded[at], norms[at], residuals
-            total = self._mechanism.accumulate(total, batch, made)
+            unrounded = _residuals(weights, *(padded(array, size) for array in arrays))
+            residuals = np.asarray(unrounded)[: len(scale)]
+            mapped = rounded[at], norms[at], residuals
+            total = self._mechanism.accumulate(total, batch, mapped)
         return total
 
 

@@ -90,17 +90,17 @@ class CountedRows(Mechanism):
         if row_map is None:
             return batch.labels
         size = self.rows_at_once(schema, row_map)
-        found = evaluated(row_map, size, schema.expand(batch.cells), batch.labels)
-        return np.where(batch.labels < 0, -1, found)
+        bins = evaluated(row_map, size, schema.expand(batch.cells), batch.labels)
+        return np.where(batch.labels < 0, -1, bins)
 
-    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
-        counts = (made >= 0) & (made < self.bins)
+    def accumulate(self, partial: np.ndarray, batch: Rows, bins: Any) -> np.ndarray:
+        counts = (bins >= 0) & (bins < self.bins)
         if not self.person:
-            return partial + np.bincount(made[counts], minlength=self.bins)
+            return partial + np.bincount(bins[counts], minlength=self.bins)
         assert batch.sharing is not None
         parts = self.whole // np.maximum(batch.sharing.kept, 1).astype(np.int64)
         total = partial.copy()
-        np.add.at(total, made[counts], np.where(batch.sharing.rank < 0, 0, parts)[counts])
+        np.add.at(total, bins[counts], np.where(batch.sharing.rank < 0, 0, parts)[counts])
         return total
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:

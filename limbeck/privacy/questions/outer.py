@@ -136,11 +136,11 @@ class ProductGrid:
     def noisy(self, total: np.ndarray, stream: Stream) -> np.ndarray:
         """Whole products (groups, size) as grid steps, with noise, in real units."""
         out = np.empty(total.shape)
-        for group, made in zip(total, out, strict=True):
+        for group, into in zip(total, out, strict=True):
             steps = self.in_steps(group)
             if self.noise > 0:
                 steps += discrete_gaussian(stream, len(group))
-            np.multiply(steps, self.step, out=made)
+            np.multiply(steps, self.step, out=into)
         return out
 
     def in_steps(self, products: np.ndarray) -> np.ndarray:
@@ -185,18 +185,18 @@ class SummedProducts(Mechanism):
         seen = (slots, batch.labels) if self.labelled else (slots,)
         return evaluated_in_pieces(row_map, self._sizes(schema, row_map)[1], *seen)
 
-    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
+    def accumulate(self, partial: np.ndarray, batch: Rows, mapped: Any) -> np.ndarray:
         """The partial sum with a batch added, in place: it may be large."""
-        self.add(partial, *self.round(made, batch.weights), batch.labels)
+        self.add(partial, *self.round(mapped, batch.weights), batch.labels)
         return partial
 
     def round(
         self, pairs: Sequence[Any], weights: np.ndarray | None = None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Left factors of norm 1 and right ones clipped together, in whole steps."""
-        found = tuple((left.shape[1], right.shape[1]) for left, right in pairs)
-        if found != self.blocks:
-            raise RuntimeError(f"factors of {found}, planned {self.blocks}")
+        sizes = tuple((left.shape[1], right.shape[1]) for left, right in pairs)
+        if sizes != self.blocks:
+            raise RuntimeError(f"factors of {sizes}, planned {self.blocks}")
         lefts, rights = [], []
         for left, right in pairs:
             rounded, norms = self.grid.round_left(left)

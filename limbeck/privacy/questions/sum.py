@@ -100,8 +100,8 @@ class SummedFeatures(Mechanism):
         group = labels if self.by == "label" else np.minimum(labels, 0)
         return evaluated(row_map, size, slots), group
 
-    def accumulate(self, partial: np.ndarray, batch: Rows, made: Any) -> np.ndarray:
-        features, groups = made
+    def accumulate(self, partial: np.ndarray, batch: Rows, mapped: Any) -> np.ndarray:
+        features, groups = mapped
         return self.merge(partial, self.grid.accumulate(features, groups, batch.weights))
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:

@@ -20,10 +20,10 @@ from ...data import Rows
 from ..grid import GridSum, grid_step
 from ..question import (
     Charges,
-    HeldRows,
     Measurement,
     Mechanism,
     Question,
+    RowAccess,
     Session,
     State,
     Streams,
@@ -134,16 +134,16 @@ def _check_priced(question: Question, charges: Sequence[Charge], unit: Unit) -> 
 class Tally(Mechanism):
     """Counts teachers' answers, in whole numbers; its batches are of teachers, not of rows."""
 
-    def accumulate(self, partial: Any, batch: Rows | None, made: Any) -> Any:
+    def accumulate(self, partial: Any, batch: Rows | None, answers: Any) -> Any:
         """A tally with the answers of some teachers added."""
-        return partial + self.counted(made)
+        return partial + self.counted(answers)
 
     @abc.abstractmethod
     def counted(self, answers: np.ndarray) -> np.ndarray:
         """The tally of some teachers' answers."""
 
-    def session(self, held: HeldRows, row_map: Faculty) -> Session:
-        return _Questioning(self, held, row_map)
+    def session(self, access: RowAccess, row_map: Faculty) -> Session:
+        return _Questioning(self, access, row_map)
 
 
 @dataclass(frozen=True)
@@ -171,13 +171,13 @@ class CountedVotes(Tally):
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         both = len(self.charges) == 2
         parts = [partial.max(axis=1, keepdims=True), partial] if both else [partial]
-        found = []
+        histograms = []
         for charge, part in zip(self.charges, parts, strict=True):
             shape = {"groups": len(part), "size": part.shape[1]}
             grid = GridSum(bound=1.0, noise=charge.noise, **shape)
             noisy = grid.finalise(part * grid.unit, stream(charge))
-            found.append(Measurement.under(charge, noisy))
-        return tuple(found)
+            histograms.append(Measurement.under(charge, noisy))
+        return tuple(histograms)
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,8 @@ class SummedDirections(Tally):
 class _Questioning(Session):
     """All teachers, step after step. A step whose answer is known is learned from all the same."""
 
-    def __init__(self, tally: Tally, held: HeldRows, faculty: Faculty) -> None:
-        self._tally, self._held, self._faculty = tally, held, faculty
+    def __init__(self, tally: Tally, access: RowAccess, faculty: Faculty) -> None:
+        self._tally, self._access, self._faculty = tally, access, faculty
         self._ensemble: Ensemble | None = None
         self._waiting: list[Any] = []
 
@@ -212,7 +212,7 @@ class _Questioning(Session):
         self._waiting.append(state["question"])
 
     def partial(self, step: int, state: State) -> Any:
-        self._ensemble = self._ensemble or Ensemble.of_rows(self._faculty, self._held)
+        self._ensemble = self._ensemble or Ensemble.of_rows(self._faculty, self._access)
         for question in self._waiting:
             for _ in self._ensemble.ask(question, answers=False):
                 pass
@@ -220,5 +220,5 @@ class _Questioning(Session):
         total = self._tally.zero()
         for done, answers in self._ensemble.ask(state["question"]):
             total = self._tally.accumulate(total, None, answers)
-            self._held.progress(done)
+            self._access.progress(done)
         return total

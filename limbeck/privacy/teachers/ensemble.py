@@ -20,7 +20,7 @@ import numpy as np
 from ...data import Rows, Store
 from ..maps import chunk_rows, evaluated
 from ..noise import Stream
-from ..question import HeldRows
+from ..question import RowAccess
 from ..row_maps import FeatureMap
 
 CHUNK_BYTES = 1 << 25
@@ -123,19 +123,19 @@ class Ensemble:
         self._states: list[Any] = []
 
     @classmethod
-    def of_rows(cls, faculty: Faculty, held: HeldRows) -> Ensemble:
+    def of_rows(cls, faculty: Faculty, access: RowAccess) -> Ensemble:
         """Fresh teachers on disjoint shards of the rows."""
-        rows, schema, features = held.rows, held.schema, faculty.features
-        seen = _all_features(features, held) if features else rows.cells
+        rows, schema, features = access.rows, access.schema, faculty.features
+        seen = _all_features(features, access) if features else rows.cells
 
         def read(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             if not len(rows):
                 width = features.size if features else schema.slots
                 return np.zeros((len(places), width), np.float32), np.zeros(len(places), np.int32)
-            found = seen[places] if features else schema.expand(seen[places])
-            return found, np.maximum(rows.labels[places], 0)
+            slots = seen[places] if features else schema.expand(seen[places])
+            return slots, np.maximum(rows.labels[places], 0)
 
-        shards = Shards(rows, faculty.teacher.count, held.stream("teachers/shards"))
+        shards = Shards(rows, faculty.teacher.count, access.stream("teachers/shards"))
         return cls(faculty.teacher, shards, read)
 
     def ask(self, question: Any, *, answers: bool = True) -> Iterator[tuple[float, np.ndarray]]:
@@ -154,9 +154,9 @@ class Ensemble:
                 labels = labels.reshape(places.shape)
                 state = _learn(self._teacher, state, rows, labels, present, question)
             self._states[number] = state
-            found = np.asarray(_answer(self._teacher, state, question)) if answers else np.zeros(0)
+            votes = np.asarray(_answer(self._teacher, state, question)) if answers else np.zeros(0)
             # Beyond the last teacher there is none: the last chunk has the shape of the others.
-            yield min(1.0, (first + size) / count), found[: count - first]
+            yield min(1.0, (first + size) / count), votes[: count - first]
         self._turn += self._teacher.turns
 
     def _chunk(self, question: Any) -> int:
@@ -168,11 +168,11 @@ class Ensemble:
         return max(1, min(self._teacher.count, CHUNK_BYTES // (4 * (2 * numbers + 2 * public))))
 
 
-def _all_features(features: FeatureMap, held: HeldRows) -> np.ndarray:
+def _all_features(features: FeatureMap, access: RowAccess) -> np.ndarray:
     """Features of all rows, in a hidden file where they are many."""
-    size, store = chunk_rows(features.size, held.schema.slots), Store()
-    for batch in held.batches(size):
-        store.add(evaluated(features, size, held.schema.expand(batch.cells)))
+    size, store = chunk_rows(features.size, access.schema.slots), Store()
+    for batch in access.batches(size):
+        store.add(evaluated(features, size, access.schema.expand(batch.cells)))
     return store.close(features.size)
 
 

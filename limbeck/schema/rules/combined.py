@@ -16,7 +16,7 @@ from ..columns import Column
 from ..date import Date
 from ..duration import Duration, duration_seconds
 from ..image import Image
-from ..moment import Moment
+from ..date_time import DateTime
 from ..raw import EPOCH, canonical
 from .linear import Lattice, exact
 from .rule import Atom, Combination
@@ -99,7 +99,7 @@ def _bound(rule: Combination, column: Column, text: str) -> float:
     try:
         if isinstance(column, Date):
             return float((datetime.date.fromisoformat(text) - EPOCH).days)
-        if isinstance(column, Moment):
+        if isinstance(column, DateTime):
             found = datetime.datetime.fromisoformat(text)
             return float(exact(replace(column, min=found, max=found).number.range[0]))
         bound = duration_seconds(text) if isinstance(column, Duration) else float(text)

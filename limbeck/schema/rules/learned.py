@@ -20,7 +20,7 @@ from ..columns import Column
 from ..date import Date
 from ..duration import Duration, clock_reading
 from ..image import Image
-from ..moment import Moment
+from ..date_time import DateTime
 from ..numeric import Numeric
 from ..raw import EPOCH, Raw, as_numbers
 from .combined import Forbidden, Ties, by_table, forbidden, parse_table, tied
@@ -69,9 +69,7 @@ class Learned:
         decided = [rule.decided for rule in dependences]
         if strange := sorted(set(written) - {rule.text for rule in dependences}):
             raise SchemaError(f"tables: '{strange[0]}' is none of the rules, as it is written there.")
-        turns = in_turn(
-            {r.decided: [r.decides] for r in dependences}, [r for r in self.rules if isinstance(r, Order | Total)]
-        )
+        turns = in_turn({rule.decided: [rule.decides] for rule in dependences}, [])
         for rule in sorted(dependences, key=lambda r: turns.index(r.decided)):
             pair = [self.columns[name] for name in rule.columns]
             for column in pair:
@@ -376,7 +374,7 @@ def _tightened(column: Column, lattice: Lattice | None) -> Column:
         return replace(column, min=next(days), max=next(days))
     if isinstance(column, Duration):
         return replace(column, min=clock_reading(low), max=clock_reading(high))
-    assert isinstance(column, Moment)
+    assert isinstance(column, DateTime)
     start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     ends = [start + datetime.timedelta(seconds=bound) for bound in (low, high)]
     if column.zone is None:

@@ -20,7 +20,7 @@ from ..columns import Column
 from ..date import Date
 from ..duration import Duration, duration_seconds
 from ..image import Image
-from ..moment import Moment
+from ..date_time import DateTime
 from .rule import Offset, Order, Total
 
 DAY = Fraction(86_400)
@@ -142,15 +142,15 @@ def expression_of(rule: Order | Total, columns: Mapping[str, Column]) -> Express
         _check_number(rule, columns[name])
     parts = ((1, rule.right),) if isinstance(rule, Order) else rule.parts
     terms = tuple((sign * _factor(rule, left, columns[name]), name) for sign, name in parts)
-    points = [(sign, columns[n]) for sign, n in parts if isinstance(columns[n], Date | Moment)]
-    if isinstance(left, Date | Moment):
+    points = [(sign, columns[n]) for sign, n in parts if isinstance(columns[n], Date | DateTime)]
+    if isinstance(left, Date | DateTime):
         if sum(sign for sign, _ in points) != 1:
             _refuse(rule, f"'{left.name}' is a {left.kind}: that is one {left.kind}, more or less some time.")
     elif sum(sign for sign, _ in points) != 0 or (
         isinstance(rule, Order) and type(left) is not type(columns[rule.right])
     ):
         _refuse(rule, f"'{left.name}' is a {left.kind}, the other side is not.")
-    zones = {c.zone is None for c in (left, *(c for _, c in points)) if isinstance(c, Moment)}
+    zones = {c.zone is None for c in (left, *(c for _, c in points)) if isinstance(c, DateTime)}
     if len(zones) > 1:
         _refuse(rule, "datetimes with and without a `zone` cannot be compared.")
     return Expression(terms, _constant(rule, left, rule.offset))
@@ -172,8 +172,8 @@ def _factor(rule: Order | Total, left: Column, column: Column) -> Fraction:
     kinds: dict[tuple[type, type], Fraction] = {
         (Date, Duration): 1 / DAY,
         (Duration, Date): DAY,
-        (Duration, Moment): Fraction(1),
-        (Moment, Duration): Fraction(1),
+        (Duration, DateTime): Fraction(1),
+        (DateTime, Duration): Fraction(1),
     }
     one, other = type(left), type(column)
     if one is other:
@@ -194,7 +194,7 @@ def _constant(rule: Order | Total, left: Column, offset: Offset | None) -> Fract
         return Fraction(0)
     amount = exact(offset.amount)
     if not offset.unit:
-        if isinstance(left, Moment | Duration):
+        if isinstance(left, DateTime | Duration):
             _refuse(rule, f"say the unit of {offset.words}, such as {abs(offset.amount):g} hours.")
         if isinstance(left, Date) and amount.denominator != 1:
             _refuse(rule, f"'{left.name}' counts whole days, got {offset.words}.")
@@ -202,7 +202,7 @@ def _constant(rule: Order | Total, left: Column, offset: Offset | None) -> Fract
     seconds = duration_seconds(f"{abs(offset.amount):g} {offset.unit}")
     if not math.isfinite(seconds):
         _refuse(rule, f"{offset.words} is no length of time, such as 1 day, 36 hours or 15 minutes.")
-    if not isinstance(left, Date | Moment | Duration):
+    if not isinstance(left, Date | DateTime | Duration):
         _refuse(rule, f"'{left.name}' is a {left.kind}, so {offset.words} cannot be added.")
     found = exact(seconds) * (1 if amount >= 0 else -1)
     if isinstance(left, Date):

@@ -11,7 +11,7 @@ from critics import METHOD, SCHEMA, SUM, critics, question, rows_of
 from helpers import image_rows, planned
 
 import limbeck as lk
-from limbeck.privacy import HeldRows, Noise, Unit
+from limbeck.privacy import Noise, RowAccess, Unit
 from limbeck.privacy.teachers.ensemble import Ensemble, Shards
 
 
@@ -63,7 +63,7 @@ def test_a_small_shard_is_seen_whole_and_a_large_one_in_turns() -> None:
 
 
 def ensemble_of(data: lk.Dataset, method: lk.GPATE) -> Ensemble:
-    held = HeldRows(data=data, noise=Noise.from_seed(0), progress=lambda done: None)
+    held = RowAccess(data=data, noise=Noise.from_seed(0), progress=lambda done: None)
     return Ensemble.of_rows(critics(method)[0], held)
 
 

@@ -26,7 +26,7 @@ from limbeck.release import attack_delta, exact_epsilon, recompute
 from limbeck.release import certificate as _certificate
 from limbeck.run import distilling as _distill
 
-OLD = Path(__file__).parent / "oracles" / "format1"
+OLD = Path(__file__).parents[1] / "oracles" / "format1"
 Change = Callable[[dict[str, Any]], None]
 
 
@@ -314,7 +314,7 @@ finally:
 
 def run_without(missing: set[str], *words: str) -> subprocess.CompletedProcess[str]:
     program = NO_JAX.format(missing=missing)
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     return subprocess.run(
         [sys.executable, "-c", program, *words], capture_output=True, text=True, cwd=root
     )

@@ -1,4 +1,4 @@
-"""Moments: days with a time of day, in steps, within declared bounds."""
+"""Dates with a time of day, in steps, within declared bounds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 
 from ..errors import SchemaError
-from .countable import Countable
 from .duration import seconds_of, spelled
+from .number_underneath import NumberUnderneath
 from .numeric import Numeric
 from .pattern import DAY, OFFSET, TIME, check_pattern
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment(Countable):
-    """A day and time within declared bounds, in whole steps from the lower one.
+class DateTime(NumberUnderneath):
+    """A date with a time of day, within declared bounds, in whole steps from the lower one.
 
     Without a `zone` cells are clock times, and one that names its distance to UTC has no value. With a
     `zone` it is the other way round: every cell must name its distance. No row decides for another.
@@ -29,7 +29,7 @@ class Moment(Countable):
     min: datetime.datetime
     max: datetime.datetime
     step: str = "1 second"
-    """Distance of the moments that there are, such as "15 minutes"."""
+    """Distance between two neighbouring values, such as "15 minutes"."""
     zone: str | None = None
     """Time zone of the released moments, such as "Europe/Berlin"; bounds without one are meant in it."""
     missing: bool = False

@@ -1,4 +1,4 @@
-"""Columns that stand aside: free texts and identifiers, of which no cell is read."""
+"""Free texts and identifiers: declared columns of which no cell is read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..errors import SchemaError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aside:
-    """A column that no method sees. A text is left out of the release; an id is counted afresh from 1."""
+class Unread:
+    """A column of which no cell is read. A text is left out of the release; an id is counted afresh from 1."""
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""What kinds share that are numbers underneath: dates, moments, durations."""
+"""What the kinds share that are stored as numbers: dates, dates with a time of day, durations."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .numeric import Numeric
 from .raw import Raw
 
 
-class Countable:
-    """A column that is encoded as the number `number` underneath it."""
+class NumberUnderneath:
+    """A column whose values are encoded as those of a numeric column, `number`."""
 
     estimated: ClassVar[bool] = False
 

@@ -14,7 +14,7 @@ import pytest
 import limbeck as lk
 from limbeck.features.cells import Cells
 from limbeck.report import make_report
-from limbeck.schema import Category, Duration, Moment
+from limbeck.schema import Category, DateTime, Duration
 
 BANK = """\
 dataset = "bank"
@@ -120,9 +120,9 @@ def test_steps_are_kept() -> None:
     assert set(made) <= {0.5 + 0.25 * i for i in range(11)} and len(set(made)) == 11
 
 
-def moments(**more: object) -> Moment:
+def moments(**more: object) -> DateTime:
     bounds = [datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 2)]
-    return Moment(name="t", min=bounds[0], max=bounds[1], **more)  # type: ignore[arg-type]
+    return DateTime(name="t", min=bounds[0], max=bounds[1], **more)  # type: ignore[arg-type]
 
 
 def one(column: object, cells: list[object]) -> np.ndarray:

@@ -20,7 +20,9 @@ SEEN_WITH_NOISE = (
 )
 
 
-def seen_section(plan: Plan, looks: Sequence[str] = (), fits: Sequence[Fit] = ()) -> dict[str, Any]:
+def schema_check_section(
+    plan: Plan, looks: Sequence[str] = (), fits: Sequence[Fit] = ()
+) -> dict[str, Any]:
     """How the rows were looked at before a run.
 
     Args:

@@ -14,7 +14,7 @@ import limbeck as lk
 from limbeck.cli import main as cli
 from limbeck.run import Recipe, packaged_recipes
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ COLUMNS = {
     "numbers": lk.Numeric(name="n", min=0, max=1),
     "days": lk.Date(name="d", min=datetime.date(2000, 1, 1), max=datetime.date(2001, 1, 1)),
     "values": lk.Category(name="c", values=("a",)),
-    "seconds": lk.Moment(
+    "seconds": lk.DateTime(
         name="t", min=datetime.datetime(2000, 1, 1), max=datetime.datetime(2001, 1, 1)
     ),
     "spans": lk.Duration(name="s", min="0:00", max="36:00"),
