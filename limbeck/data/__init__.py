@@ -1,6 +1,7 @@
 """Reading rows, one by one, and holding them encoded. The only room that knows Arrow and Pillow."""
 
 from .bare import bare_rows as bare_rows
+from .bare import bare_values as bare_values
 from .cells import READABLE as READABLE
 from .cells import family as family
 from .dataset import Dataset as Dataset

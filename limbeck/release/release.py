@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..data import bare_rows
+from ..data import Dataset, bare_rows, bare_values
 from ..data import read as read_data
 from ..errors import LimbeckError, ReleaseError, positive
-from ..methods import ANYTHING, SOURCES, RowSource, Wanted
+from ..methods import SOURCES, RowSource
 from ..schema import Schema, Where
 from .arithmetic import read_certificate
+from .drawing import draw
 from .folder import fill
 from .images import Images
 from .sampling import read_wanted
@@ -118,25 +119,30 @@ class Release:
         return len(self.data.images if isinstance(self.data, Images) else self.data)
 
 
-def draw(
-    schema: Schema, source: RowSource, rows: int, *, seed: int, wanted: Wanted = ANYTHING
-) -> pd.DataFrame | Images:
-    """Rows from a source, decoded to the owner's values."""
-    encoded, labels = source.draw(schema, rows, seed=seed, wanted=wanted)
-    if schema.image:
-        return Images(schema.image.decode(encoded), np.asarray(schema.classes)[labels])
-    return schema.decode(encoded, labels)
-
-
 def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
     if not schema.image:
         dataset = read_data(folder / "data.parquet", schema.without_person())
+        if schema.rules:
+            return _ruled_rows(dataset, folder)
         rows = bare_rows(dataset)  # released rows: nothing private about them
         return schema.decode(np.asarray(rows.cells), rows.labels)
     with np.load(folder / "data.npz", allow_pickle=False) as file:
         images = file["images"]
         labels = file["labels"] if "labels" in file else np.asarray([""] * len(images))
     return Images(images, labels)
+
+
+def _ruled_rows(dataset: Dataset, folder: Path) -> pd.DataFrame:
+    """Released rows as they were written; a release whose rows break a rule is refused."""
+    schema, parts = dataset.schema, []
+    for raw in bare_values(dataset):
+        values = schema.learned.values_of(raw)
+        for text, broken in schema.learned.broken(values).items():
+            if broken.any():
+                raise ReleaseError(f"{folder}: {broken.sum()} of its rows break the rule '{text}'.")
+        parts.append(values)
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return schema.table(columns)
 
 
 def _load_source(folder: Path, schema: Schema) -> RowSource:

@@ -43,10 +43,7 @@ def read_wanted(
                 f"The frame gives '{condition.column.name}' already: it takes no condition as well."
             )
     if rows is not None:
-        again = np.arange(rows) % len(given.labels)
-        given = Given(
-            cells=given.cells[again], known=given.known[again], labels=given.labels[again]
-        )
+        given = given.again(np.arange(rows) % len(given.labels))
     return Wanted(conditions=conditions, given=given)
 
 
@@ -80,7 +77,7 @@ def _given(schema: Schema, like: object) -> tuple[Given, list[str]]:
         )
     # Read as columns like any other, the label too, which may be all that is given.
     inputs = tuple(replace(c, label=False) if c is schema.label else c for c in schema.columns)
-    cells, known = read_partial(like, replace(schema, columns=inputs))
+    cells, known = read_partial(like, replace(schema.without_rules(), columns=inputs))
     names = list(cells)
     count = len(cells[names[0]])
     given = Given(
@@ -88,6 +85,8 @@ def _given(schema: Schema, like: object) -> tuple[Given, list[str]]:
         known=np.zeros((count, len(schema.inputs)), bool),
         labels=np.full(count, -1),
     )
+    if schema.rules:
+        return _given_under_rules(schema, cells, known), names
     place = {column.name: i for i, column in enumerate(schema.inputs)}
     for name in names:
         if name in place:
@@ -95,3 +94,24 @@ def _given(schema: Schema, like: object) -> tuple[Given, list[str]]:
         else:
             given.labels[known[name]] = cells[name][known[name]].astype(np.int64)
     return given, names
+
+
+def _given_under_rules(
+    schema: Schema, cells: dict[str, np.ndarray], known: dict[str, np.ndarray]
+) -> Given:
+    """What is given of columns that methods learn as they are, and the values of all that are given."""
+    learned, count = schema.learned, len(next(iter(cells.values())))
+    given = Given(
+        cells=np.zeros((count, len(schema.inputs)), np.float32),
+        known=np.zeros((count, len(schema.inputs)), bool),
+        labels=np.full(count, -1),
+        values=learned.given_values(cells, known),
+    )
+    if schema.label is not None and schema.label.name in cells:
+        there = known[schema.label.name]
+        given.labels[there] = cells[schema.label.name][there].astype(np.int64)
+    for name, place in learned.places.items():
+        if name in cells:
+            given.cells[:, place] = learned.encoded(name, given.values[name])
+            given.known[:, place] = known[name]
+    return given

@@ -184,7 +184,7 @@ class Schema:
     @cached_property
     def learned(self) -> Learned:
         """The columns that methods learn instead of those that rules decide."""
-        return Learned(self.columns, self.rules, dict(self.tables))
+        return Learned(self.columns, self.rules, dict(written_tables(self.tables)))
 
     @property
     def image(self) -> Image | None:
@@ -329,7 +329,7 @@ class Schema:
         if self.rules:
             unusual["rules"] = list(self.rules)
         if self.tables:
-            unusual["tables"] = {text: dict(pairs) for text, pairs in self.tables}
+            unusual["tables"] = {text: dict(pairs) for text, pairs in written_tables(self.tables)}
         return {
             "dataset": self.dataset,
             "rows": "measure" if self.rows is None else self.rows,

@@ -11,7 +11,7 @@ from ..errors import SchemaError
 from .raw import canonical
 
 Pairs = Sequence[tuple[str, str]]
-Tables = Mapping[str, Mapping[Any, Any]] | Sequence[tuple[str, Pairs]]
+Tables = Mapping[str, Mapping[Any, Any] | Pairs] | Sequence[tuple[str, Pairs]]
 
 
 def check_rules(rules: object) -> tuple[str, ...]:
@@ -55,7 +55,9 @@ def parse_tables(raw: object, folder: Path | None) -> dict[str, Mapping[str, Any
     for text, table in raw.items():
         if isinstance(table, str):
             found[text] = _read_csv(text, (folder or Path()) / table)
-        elif isinstance(table, dict) and all(isinstance(v, str | int | float) for v in table.values()):
+        elif isinstance(table, dict) and all(
+            isinstance(v, str | int | float) for v in table.values()
+        ):
             found[text] = table
         else:
             raise _not_tables(raw)

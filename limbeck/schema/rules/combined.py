@@ -14,9 +14,9 @@ from ...errors import SchemaError
 from ..category import Category
 from ..columns import Column
 from ..date import Date
+from ..date_time import DateTime
 from ..duration import Duration, duration_seconds
 from ..image import Image
-from ..date_time import DateTime
 from ..raw import EPOCH, canonical
 from .linear import Lattice, exact
 from .rule import Atom, Combination
@@ -109,7 +109,10 @@ def _bound(rule: Combination, column: Column, text: str) -> float:
         pass
     wanted = {"date": "a date such as 2020-01-31", "datetime": "a moment such as 2020-01-31T08:00",
               "duration": "a length of time such as '2 days'"}  # fmt: skip
-    _refuse(rule.text, f"'{column.name}' is compared with {wanted.get(column.kind, 'a number')}, got '{text}'.")
+    _refuse(
+        rule.text,
+        f"'{column.name}' is compared with {wanted.get(column.kind, 'a number')}, got '{text}'.",
+    )
 
 
 # ---- what is left -----------------------------------------------------------------------------------
@@ -156,12 +159,17 @@ class Parts:
         chance = rng.random(len(parts))
         if self.cuts is None:
             return np.asarray(
-                [float(self.codes[p][int(c * len(self.codes[p]))]) for p, c in zip(parts, chance, strict=True)]
+                [
+                    float(self.codes[p][int(c * len(self.codes[p]))])
+                    for p, c in zip(parts, chance, strict=True)
+                ]
             )
         low, high = self.cuts[parts], self.cuts[parts + 1]
         lattice = Lattice.of(self.column)
         if lattice.step is None:
-            return low + (0.001 + 0.998 * chance) * (high - low)  # off the edges, whichever part has them
+            return low + (0.001 + 0.998 * chance) * (
+                high - low
+            )  # off the edges, whichever part has them
         units = low + np.floor(chance * (high - low))
         return lattice.near(float(lattice.low) + float(lattice.step) * units)
 
@@ -224,7 +232,9 @@ class Ties:
             gone = set(range(len(self.parts[name].weights))) - set(self.left[:, place].tolist())
             if isinstance(column, Category) and column.label and gone:
                 value = column.values[self.parts[name].codes[min(gone)][0]]
-                raise SchemaError(f"rules '{texts}': they leave no row to the label's value '{value}'.")
+                raise SchemaError(
+                    f"rules '{texts}': they leave no row to the label's value '{value}'."
+                )
 
     def broken(self, values: Values) -> np.ndarray:
         """Rows that hold a forbidden combination."""
@@ -311,7 +321,9 @@ def parse_table(
             continue
         to = decided.code(value)
         if to is None:
-            _refuse(text, f"its table gives '{value}', which column '{decided.name}' does not declare.")
+            _refuse(
+                text, f"its table gives '{value}', which column '{decided.name}' does not declare."
+            )
         if table.setdefault(code, to) != to:
             _refuse(text, f"its table gives two values for '{canonical(given)}'.")
     missing = [str(v) for i, v in enumerate(decides.values) if i not in table]

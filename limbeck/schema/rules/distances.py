@@ -45,7 +45,9 @@ class Distances:
         """Between which values a column may lie."""
         return -self._most[NOTHING, name], self._most[name, NOTHING]
 
-    def add(self, left: str, right: str, most: Fraction, through: Iterable[str] | None = None) -> bool:
+    def add(
+        self, left: str, right: str, most: Fraction, through: Iterable[str] | None = None
+    ) -> bool:
         """Note that a column is at most so far above another; whether that can be.
 
         Args:

@@ -18,16 +18,16 @@ from ...errors import SchemaError
 from ..category import Category
 from ..columns import Column
 from ..date import Date
+from ..date_time import DateTime
 from ..duration import Duration, clock_reading
 from ..image import Image
-from ..date_time import DateTime
 from ..numeric import Numeric
 from ..raw import EPOCH, Raw, as_numbers
-from .combined import Forbidden, Ties, by_table, forbidden, parse_table, tied
+from .combined import Forbidden, by_table, forbidden, parse_table, tied
 from .linear import Lattice
 from .ordered import Ordered, in_turn, ordered
 from .parser import parse_rule
-from .rule import Combination, Dependence, Order, Rule, Total
+from .rule import Combination, Dependence, Rule, Total
 
 LINEAR_UNITS = 100
 """Steps of a distance, above which it has a logarithmic scale: most distances are short for their bounds."""
@@ -51,9 +51,12 @@ class Learned:
         self._numbers: Ordered = ordered(self.rules, self.columns)
         self._dependences = self._read_tables(tables)
         self._decided = {*self._numbers.turns, *(d.decided for d, _ in self._dependences)}
-        self._tight = {n: _tightened(c, self._numbers.lattices.get(n)) for n, c in self.columns.items()}
+        self._tight = {
+            n: _tightened(c, self._numbers.lattices.get(n)) for n, c in self.columns.items()
+        }
         self._distances: dict[str, int] = {}
-        self._places: dict[str, int] = {}
+        self.places: dict[str, int] = {}
+        """Where the columns are that are learned as they are, by name."""
         self.inputs: tuple[Column, ...] = self._inputs()
         self.ties = tied(self._clauses())
 
@@ -68,7 +71,9 @@ class Learned:
         dependences = [rule for rule in self.rules if isinstance(rule, Dependence)]
         decided = [rule.decided for rule in dependences]
         if strange := sorted(set(written) - {rule.text for rule in dependences}):
-            raise SchemaError(f"tables: '{strange[0]}' is none of the rules, as it is written there.")
+            raise SchemaError(
+                f"tables: '{strange[0]}' is none of the rules, as it is written there."
+            )
         turns = in_turn({rule.decided: [rule.decides] for rule in dependences}, [])
         for rule in sorted(dependences, key=lambda r: turns.index(r.decided)):
             pair = [self.columns[name] for name in rule.columns]
@@ -78,7 +83,9 @@ class Learned:
                         f"rule '{rule.text}': '{column.name}' must be a category with declared values."
                     )
             if decided.count(rule.decided) > 1:
-                raise SchemaError(f"rule '{rule.text}': another rule decides '{rule.decided}', too.")
+                raise SchemaError(
+                    f"rule '{rule.text}': another rule decides '{rule.decided}', too."
+                )
             if rule.text not in written:
                 raise SchemaError(
                     f"rule '{rule.text}': give its public table: [tables] \"{rule.text}\" = a CSV file beside "
@@ -99,7 +106,7 @@ class Learned:
             if column is self.label:
                 continue
             if name not in self._decided or self._may_miss(name):
-                self._places[name] = len(inputs)
+                self.places[name] = len(inputs)
                 inputs.append(self._tight[name])
             if name in self._numbers.limits:
                 self._distances[name] = len(inputs)
@@ -107,7 +114,9 @@ class Learned:
         names = [column.name for column in inputs]
         if len(set(names)) < len(names):
             twice = next(n for n in names if names.count(n) > 1)
-            raise SchemaError(f"rules: '{twice}' is what a learned distance is called; rename that column.")
+            raise SchemaError(
+                f"rules: '{twice}' is what a learned distance is called; rename that column."
+            )
         return tuple(inputs)
 
     def _deciders(self, name: str) -> list[str]:
@@ -127,7 +136,11 @@ class Learned:
         limits, may_miss = self._numbers.limits[name], self._may_miss(name)
         most, step = self._numbers.reach(name, may_miss), self._numbers.step(name)
         anchors = list(dict.fromkeys(limit.anchor for limit in limits.learned))
-        other = anchors[0] if len(anchors) == 1 else f"{'max' if limits.lower else 'min'}({', '.join(anchors)})"
+        other = (
+            anchors[0]
+            if len(anchors) == 1
+            else f"{'max' if limits.lower else 'min'}({', '.join(anchors)})"
+        )
         whole = step is not None and step.denominator == 1
         many = step is not None and most / step > LINEAR_UNITS
         return Numeric(
@@ -158,9 +171,11 @@ class Learned:
     def encode(self, raw: Mapping[str, Raw]) -> np.ndarray:
         """Compact cells (rows, learned columns). A row that breaks a rule is moved to the nearest that does
         not; a forbidden combination stays as it is, for nothing is released of it."""
-        numbers = self._projected({n: _bounded(self.columns[n], raw[n]) for n in self._numbers.lattices}, {})
+        numbers = self._projected(
+            {n: _bounded(self.columns[n], raw[n]) for n in self._numbers.lattices}, {}
+        )
         cells: list[np.ndarray] = [np.empty(0)] * len(self.inputs)
-        for name, place in self._places.items():
+        for name, place in self.places.items():
             column = self._tight[name]
             inside = name in numbers
             cells[place] = (
@@ -198,7 +213,9 @@ class Learned:
             found[name] = np.where(fixed[name], values[name], moved) if name in fixed else moved
         return {name: found[name] for name in values}
 
-    def _room(self, name: str, known: Mapping[str, np.ndarray], rows: int) -> tuple[np.ndarray, np.ndarray]:
+    def _room(
+        self, name: str, known: Mapping[str, np.ndarray], rows: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Between which values a column may lie, given those that are known."""
         lattice = self._numbers.lattices[name]
         low, high = np.full(rows, float(lattice.low)), np.full(rows, float(lattice.high))
@@ -226,12 +243,17 @@ class Learned:
         found: dict[str, np.ndarray] = {}
         if self.label is not None:
             found[self.label.name] = labels.astype(np.float64)
-        for name, place in self._places.items():
+        for name, place in self.places.items():
             found[name] = _value(self._tight[name], cells[:, place].astype(np.float64))
         for name, values in (given or {}).items():
             found[name] = np.where(np.isnan(values), found[name], values)
         for name in self._numbers.turns:
             found[name] = self._decided_number(name, found, cells)
+        self._look_up(found)
+        return found
+
+    def _look_up(self, found: dict[str, np.ndarray]) -> None:
+        """Fill in what tables decide."""
         for rule, table in self._dependences:
             codes = np.asarray([table[i] for i in range(len(table))], np.float64)
             by = found[rule.decides]
@@ -243,7 +265,6 @@ class Learned:
             else:
                 count = len(self.columns[rule.decided].values)  # type: ignore[union-attr]
                 found[rule.decided] = np.where(known & (own < count), looked, own)
-        return found
 
     def _decided_number(
         self, name: str, found: Mapping[str, np.ndarray], cells: np.ndarray
@@ -266,9 +287,127 @@ class Learned:
     def frame(self, values: Mapping[str, np.ndarray]) -> list[pd.Series]:
         """The columns of the schema as they are shown, in its order."""
         return [
-            column.decode(values[name]) if isinstance(column, Category) else column.shown(values[name])  # type: ignore[union-attr]
+            column.decode(values[name])
+            if isinstance(column, Category)
+            else column.shown(values[name])  # type: ignore[union-attr]
             for name, column in self.columns.items()
         ]
+
+    # ---- rows of which some columns are given ----------------------------------------------------------
+
+    @property
+    def undecided(self) -> list[Column]:
+        """The columns that no rule decides, as they are learned; without the label."""
+        return [self.inputs[at] for name, at in self.places.items() if name not in self._decided]
+
+    def given_values(
+        self, cells: Mapping[str, np.ndarray], known: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Values of the schema's columns from their own cells; NaN where nothing is known, or missing."""
+        found = {}
+        for name, own in cells.items():
+            column = self.columns[name]
+            values = _value(column, own.astype(np.float64))
+            if isinstance(column, Category):
+                values = np.where(values < len(column.values), values, np.nan)
+            found[name] = np.where(known[name], values, np.nan)
+        return found
+
+    def encoded(self, name: str, values: np.ndarray) -> np.ndarray:
+        """Cells of a column that is learned as it is, from its values; NaN: missing."""
+        column = self._tight[name]
+        if isinstance(column, Category):
+            return np.where(np.isnan(values), float(len(column.values)), values).astype(np.float32)
+        return column.number.encode(values)  # type: ignore[union-attr]
+
+    def half_given(self, given: Mapping[str, np.ndarray]) -> str | None:
+        """A sum that is given in some row without all of its parts, if there is one."""
+        for name, total in self._numbers.totals.items():
+            if name in given:
+                there = ~np.isnan(given[name])
+                parts = [given.get(part, np.full(len(there), np.nan)) for _, part in total.terms]
+                if (there & np.isnan(np.sum(parts, axis=0))).any():
+                    return name
+        return None
+
+    def completed(
+        self, values: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Values that keep the orders, with those that are given in them: others make room. What an ordered
+        column is learned from moves with it, so that its distance stays."""
+        found, numbers = dict(values), self._numbers
+        fixed = {n: ~np.isnan(given[n]) for n in numbers.lattices if n in given}
+        for name, there in fixed.items():
+            found[name] = np.where(there, given[name], values[name])
+        for name in reversed(numbers.turns):
+            limits = numbers.limits.get(name)
+            if limits is None or name not in fixed or len(limits.learned) > 1:
+                continue
+            anchor = limits.learned[0].anchor
+            free = fixed[name] & ~fixed.get(anchor, np.zeros(len(fixed[name]), bool))
+            moved = values[anchor] + found[name] - values[name]
+            found[anchor] = np.where(free & ~np.isnan(moved), moved, found[anchor])
+        order = [n for n in numbers.lattices if n not in self._decided] + list(numbers.turns)
+        settled = dict(fixed)
+        for name in order:
+            rows = np.zeros(len(found[name]), bool)
+            own = found[name]
+            if name in numbers.totals:
+                sums = numbers.lattices[name].near(numbers.totals[name].of(found))
+                own = np.where(np.isnan(sums) | np.isnan(own), own, sums)
+            else:
+                low, high = self._room_beside(name, found, settled)
+                own = np.clip(numbers.lattices[name].near(own), low, np.maximum(low, high))
+            found[name] = np.where(fixed.get(name, rows), found[name], own)
+            settled[name] = ~rows
+        return found
+
+    def _room_beside(
+        self, name: str, found: Mapping[str, np.ndarray], settled: Mapping[str, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Between which values a column may lie, given those that are settled, whatever else follows."""
+        lattice, distances = self._numbers.lattices[name], self._numbers.distances
+        low = np.full(len(found[name]), float(lattice.low))
+        high = np.full(len(found[name]), float(lattice.high))
+        for other, there in settled.items():
+            up, down = distances.most(name, other), distances.most(other, name)
+            beside = np.where(there, found[other], np.nan)
+            if other != name and up is not None:
+                high = np.fmin(high, lattice.down(beside + float(up)))
+            if other != name and down is not None:
+                low = np.fmax(low, lattice.up(beside - float(down)))
+        return low, high
+
+    def looked_back(
+        self,
+        values: dict[str, np.ndarray],
+        given: Mapping[str, np.ndarray],
+        rng: np.random.Generator,
+    ) -> None:
+        """Where a decided category is given and comes out otherwise, another of the values that decide it so."""
+        wanted = dict(given)
+        for rule, table in reversed(self._dependences):
+            to = wanted.get(rule.decided)
+            if to is None:
+                continue
+            by = values[rule.decides].copy()
+            for row in np.flatnonzero(~np.isnan(to) & (values[rule.decided] != to)):
+                codes = [code for code, given_code in table.items() if given_code == to[row]]
+                if codes:
+                    by[row] = codes[int(rng.integers(len(codes)))]
+            values[rule.decides] = by
+            values[rule.decided] = np.where(np.isnan(to), values[rule.decided], to)
+            if rule.decides in self._decided:
+                wanted[rule.decides] = by
+
+    def decided_again(
+        self, values: Mapping[str, np.ndarray], fixed: Fixed
+    ) -> dict[str, np.ndarray]:
+        """The same after other columns have changed: orders, sums and tables hold again."""
+        numbers = {name: values[name] for name in self._numbers.lattices}
+        found = {**values, **self._projected(numbers, fixed)}
+        self._look_up(found)
+        return found
 
     # ---- whether rows keep the rules ------------------------------------------------------------------
 
@@ -294,7 +433,9 @@ class Learned:
             for rule in self.rules:
                 if isinstance(rule, Total):
                     total = self._numbers.totals[rule.left].of(values)
-                    found[rule.text] |= np.abs(values[rule.left] - total) > self._slack(rule.left, total)
+                    found[rule.text] |= np.abs(values[rule.left] - total) > self._slack(
+                        rule.left, total
+                    )
         for tie in self.ties:
             for clause in tie.clauses:
                 found[clause.text] |= clause.broken(values)
@@ -329,7 +470,9 @@ def _parsed(texts: Sequence[str], columns: Mapping[str, Column]) -> tuple[Rule, 
     return tuple(rules)
 
 
-def _edge(limits: Sequence[object], values: Mapping[str, np.ndarray], *, upper: bool = False) -> np.ndarray:
+def _edge(
+    limits: Sequence[object], values: Mapping[str, np.ndarray], *, upper: bool = False
+) -> np.ndarray:
     """The greatest of what keeps a column up, or the least of what keeps it down; NaN where nothing does."""
     edges = [values[limit.anchor] + float(limit.shift) for limit in limits]  # type: ignore[attr-defined]
     found = edges[0]

@@ -18,9 +18,9 @@ from ...errors import SchemaError
 from ..category import Category
 from ..columns import Column
 from ..date import Date
+from ..date_time import DateTime
 from ..duration import Duration, duration_seconds
 from ..image import Image
-from ..date_time import DateTime
 from .rule import Offset, Order, Total
 
 DAY = Fraction(86_400)
@@ -145,7 +145,10 @@ def expression_of(rule: Order | Total, columns: Mapping[str, Column]) -> Express
     points = [(sign, columns[n]) for sign, n in parts if isinstance(columns[n], Date | DateTime)]
     if isinstance(left, Date | DateTime):
         if sum(sign for sign, _ in points) != 1:
-            _refuse(rule, f"'{left.name}' is a {left.kind}: that is one {left.kind}, more or less some time.")
+            _refuse(
+                rule,
+                f"'{left.name}' is a {left.kind}: that is one {left.kind}, more or less some time.",
+            )
     elif sum(sign for sign, _ in points) != 0 or (
         isinstance(rule, Order) and type(left) is not type(columns[rule.right])
     ):
@@ -164,7 +167,9 @@ def _check_number(rule: Order | Total, column: Column) -> None:
             'Of categories say "not (a = x and b = y)" or "if a = x then b = y".',
         )
     if column.estimated:
-        _refuse(rule, f"the bounds of '{column.name}' are to be estimated. Declare its min and max.")
+        _refuse(
+            rule, f"the bounds of '{column.name}' are to be estimated. Declare its min and max."
+        )
 
 
 def _factor(rule: Order | Total, left: Column, column: Column) -> Fraction:
@@ -201,7 +206,9 @@ def _constant(rule: Order | Total, left: Column, offset: Offset | None) -> Fract
         return amount
     seconds = duration_seconds(f"{abs(offset.amount):g} {offset.unit}")
     if not math.isfinite(seconds):
-        _refuse(rule, f"{offset.words} is no length of time, such as 1 day, 36 hours or 15 minutes.")
+        _refuse(
+            rule, f"{offset.words} is no length of time, such as 1 day, 36 hours or 15 minutes."
+        )
     if not isinstance(left, Date | DateTime | Duration):
         _refuse(rule, f"'{left.name}' is a {left.kind}, so {offset.words} cannot be added.")
     found = exact(seconds) * (1 if amount >= 0 else -1)

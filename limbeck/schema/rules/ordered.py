@@ -81,15 +81,20 @@ def ordered(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Ordered:
     for rule in linear:
         if isinstance(rule, Total):
             if [r.left for r in linear].count(rule.left) > 1:
-                _refuse(rule.text, f"'{rule.left}' is decided by it and by another rule, too. "
-                        "Write the other one with another column on its left.")
+                _refuse(
+                    rule.text,
+                    f"'{rule.left}' is decided by it and by another rule, too. "
+                    "Write the other one with another column on its left.",
+                )
             totals[rule.left] = expressions[rule.text]
     turns = in_turn({rule.left: [] for rule in linear}, linear)
     _check_totals(turns, totals, lattices, columns, texts)
     limits: dict[str, Limits] = {}
     for rule in linear:
         if isinstance(rule, Order):
-            shift = expressions[rule.text].constant + _strictness(rule, expressions[rule.text], lattices)
+            shift = expressions[rule.text].constant + _strictness(
+                rule, expressions[rule.text], lattices
+            )
             sides = limits.setdefault(rule.left, Limits())
             side = sides.lower if rule.operator[0] == ">" else sides.upper
             side.append(Limit(rule.text, rule.right, shift))
@@ -101,7 +106,9 @@ def ordered(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Ordered:
     for name, total in totals.items():
         low, high = total.range(tight)
         if low < tight[name].low or high > tight[name].high:
-            _refuse(texts[name], f"other rules bound '{name}' more tightly than its parts are bounded.")
+            _refuse(
+                texts[name], f"other rules bound '{name}' more tightly than its parts are bounded."
+            )
     found = Ordered(limits, totals, turns, tight, distances)
     _check_room(found, columns)
     return found
@@ -115,7 +122,11 @@ def in_turn(decided: Mapping[str, list[str]], rules: Sequence[Rule]) -> tuple[st
             needs[rule.left] += rule.columns[1:]
     turns: list[str] = []
     while len(turns) < len(needs):
-        ready = [n for n in needs if n not in turns and all(d in turns or d not in needs for d in needs[n])]
+        ready = [
+            n
+            for n in needs
+            if n not in turns and all(d in turns or d not in needs for d in needs[n])
+        ]
         if not ready:
             left = sorted(set(needs) - set(turns))
             raise SchemaError(
@@ -133,7 +144,10 @@ def _strictness(rule: Order, right: Expression, lattices: Mapping[str, Lattice])
     pair = [lattices[rule.left], lattices[rule.right]]
     step = common_step(pair, [right.constant])
     if step is None:
-        _refuse(rule.text, f"{rule.operator} needs columns with `step` or `decimals`; or say {rule.operator}=.")
+        _refuse(
+            rule.text,
+            f"{rule.operator} needs columns with `step` or `decimals`; or say {rule.operator}=.",
+        )
     return step if rule.operator == ">" else -step
 
 
@@ -160,7 +174,10 @@ def _check_totals(
             )
         if own.step is not None:
             steps = [lattices[part].step for _, part in total.terms]
-            sizes = [f * s if s is not None else None for (f, _), s in zip(total.terms, steps, strict=True)]
+            sizes = [
+                f * s if s is not None else None
+                for (f, _), s in zip(total.terms, steps, strict=True)
+            ]
             sizes += [low - own.low]
             if any(size is None or (size / own.step).denominator != 1 for size in sizes):
                 _refuse(
@@ -187,7 +204,9 @@ def _distances(limits: Mapping[str, Limits], lattices: Mapping[str, Lattice]) ->
 
 def _note(distances: Distances, limit: Limit, left: str, right: str, most: Fraction) -> None:
     if not distances.add(left, right, most):
-        _refuse(limit.text, "no values can keep it, given the columns' bounds and the rules before it.")
+        _refuse(
+            limit.text, "no values can keep it, given the columns' bounds and the rules before it."
+        )
 
 
 def _check_room(found: Ordered, columns: Mapping[str, Column]) -> None:
@@ -209,10 +228,16 @@ def _check_room(found: Ordered, columns: Mapping[str, Column]) -> None:
                     f"{_more(columns[high.anchor], apart)}. Make that a rule of its own.",
                 )
             if len({found.lattices[n].step for n in (name, low.anchor, high.anchor)}) > 1 or (
-                common_step([found.lattices[n] for n in (name, low.anchor, high.anchor)], [low.shift, high.shift])
+                common_step(
+                    [found.lattices[n] for n in (name, low.anchor, high.anchor)],
+                    [low.shift, high.shift],
+                )
                 != found.lattices[name].step
             ):
-                _refuse(low.text, f"'{name}' is bounded from both sides, so all columns need the same steps.")
+                _refuse(
+                    low.text,
+                    f"'{name}' is bounded from both sides, so all columns need the same steps.",
+                )
         for limit in limits.lower:
             known.add(limit.anchor, name, -limit.shift, through)
         for limit in limits.upper:

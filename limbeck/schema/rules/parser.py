@@ -62,9 +62,7 @@ def parse_rule(text: object) -> Rule:
     Atom(column='sex', operator='not in', values=('female',))
     """
     if not isinstance(text, str) or not text.strip():
-        raise SchemaError(
-            f"rules: expected texts such as \"discharged >= admitted\", got {text!r}."
-        )
+        raise SchemaError(f'rules: expected texts such as "discharged >= admitted", got {text!r}.')
     return _Parser(" ".join(text.split())).rule()
 
 
@@ -136,9 +134,7 @@ class _Parser:
         left = self.name()
         if self.take("->"):
             return self.finished(Dependence(self.text, left, self.name()))
-        operator = self.expect(
-            "one of >=, >, <=, <, == or ->", *ORDER, *EQUAL
-        ).text
+        operator = self.expect("one of >=, >, <=, <, == or ->", *ORDER, *EQUAL).text
         parts, offset = self.sum()
         if operator in EQUAL:
             return self.finished(Total(self.text, left, parts, offset))
