@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,8 +35,8 @@ def samples(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(0, 1, 100), rng.normal(1, 1, 100)
 
 
-def hermite_error(x: np.ndarray, y: np.ndarray, count: int, stretch: float) -> float:
-    """Of `count` Hermite features; stretch 0 chooses the best for the range, RANGE is none at all."""
+def hermite_error(x: np.ndarray, y: np.ndarray, count: int, stretch: Any) -> float:
+    """Of `count` Hermite features; stretch "auto" chooses the best for the range, RANGE is none at all."""
     phi = Hermite(order=count - 1, length=LENGTH / RANGE, stretch=stretch)
     return _error(x, y, np.asarray(phi(jnp.asarray(x / RANGE))), phi(jnp.asarray(y / RANGE)))
 
@@ -55,7 +56,7 @@ def errors() -> dict[str, list[float]]:
     x, y = samples()
     return {
         "Hermite": [hermite_error(x, y, n, RANGE) for n in COUNTS],
-        "Hermite, axis stretched": [hermite_error(x, y, n, 0.0) for n in COUNTS],
+        "Hermite, axis stretched": [hermite_error(x, y, n, "auto") for n in COUNTS],
         "random Fourier": [
             float(np.mean([fourier_error(x, y, n, seed) for seed in range(REPEATS)]))
             for n in COUNTS

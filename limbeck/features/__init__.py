@@ -3,6 +3,7 @@
 from .blockmeans import mean_blocks as mean_blocks
 from .blockmeans import mismatch as mismatch
 from .blockmeans import split_blocks as split_blocks
+from .blockmeans import unbiased_square as unbiased_square
 from .cells import Cells as Cells
 from .cells import group_cells as group_cells
 from .cells import most_cells as most_cells
@@ -31,6 +32,7 @@ from .marginals import SingleColumns as SingleColumns
 from .ntk import ConvolutionalNTK as ConvolutionalNTK
 from .ntk import FullyConnectedNTK as FullyConnectedNTK
 from .perceptual import Perceptual as Perceptual
+from .places import source_places as source_places
 from .regression import centred as centred
 from .regression import dual_weights as dual_weights
 from .regression import ridge_weights as ridge_weights

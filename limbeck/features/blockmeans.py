@@ -16,6 +16,19 @@ from jaxtyping import Array, Float
 from .tangent import BlockFactors
 
 
+def unbiased_square(square: Array, own: Array, count: int, debias: float = 1.0) -> Array:
+    """|mean|^2 of `count` draws, less a share of its bias: it overstates the square of the expectation by
+    the draws' spread over their number.
+
+    Args:
+        square: |mean|^2.
+        own: Mean of the draws' own squared norms.
+        count: Number of draws.
+        debias: Share of the bias that is taken away.
+    """
+    return (1 - debias) * square + debias * (count * square - own) / (count - 1)
+
+
 def mean_blocks(factors: BlockFactors) -> list[Float[Array, "left right"]]:
     """Mean over rows of their features: a matrix for each block, the mean of outer products."""
     return [a.T @ b / len(a) for a, b in factors]
@@ -43,12 +56,11 @@ def mismatch(
     square = own = cross = jnp.float32(0.0)
     for (a, b), wanted in zip(factors, target, strict=True):
         if count * (a.shape[1] + b.shape[1]) < a.shape[1] * b.shape[1]:
-            square += ((a @ a.T) * (b @ b.T)).sum()
+            square += ((a @ a.T) * (b @ b.T)).sum() / count**2
             cross += ((a @ wanted) * b).sum() / count
         else:
             mean = a.T @ b / count
-            square += (mean**2).sum() * count**2
+            square += (mean**2).sum()
             cross += (mean * wanted).sum()
-        own += ((a**2).sum(axis=1) * (b**2).sum(axis=1)).sum()
-    unbiased = (square - own) / (count * (count - 1))
-    return debias * unbiased + (1 - debias) * square / count**2 - 2 * cross
+        own += ((a**2).sum(axis=1) * (b**2).sum(axis=1)).sum() / count
+    return unbiased_square(square, own, count, debias) - 2 * cross

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -33,8 +33,8 @@ class Hermite(eqx.Module):
     Args:
         order: The last one; there are order + 1 features.
         length: Length scale of the Gaussian kernel, in units of the range.
-        stretch: Factor by which the axis is stretched first; 0: the one that suits the whole range
-            best.
+        stretch: Factor by which the axis is stretched first; "auto": the one that suits the whole
+            range best.
 
     >>> phi = Hermite(order=30, length=0.5)
     >>> close = phi(jnp.array([0.1])) @ phi(jnp.array([-0.2])).T
@@ -46,11 +46,14 @@ class Hermite(eqx.Module):
     length: float = eqx.field(static=True)
     stretch: float = eqx.field(static=True)
 
-    def __init__(self, *, order: int, length: float, stretch: float = 0.0) -> None:
+    def __init__(
+        self, *, order: int, length: float, stretch: float | Literal["auto"] = "auto"
+    ) -> None:
         positive(length=length)
-        not_negative(order=order, stretch=stretch)
+        not_negative(order=order)
         self.order, self.length = order, length
-        self.stretch = stretch or best_stretch(order, length)
+        self.stretch = best_stretch(order, length) if stretch == "auto" else stretch
+        positive(stretch=self.stretch)
 
     @property
     def size(self) -> int:

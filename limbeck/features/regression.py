@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 Kernel = Callable[[Array, Array], Array]
@@ -22,10 +23,10 @@ def centred(labels: Any, classes: int) -> Any:
     return jax.nn.one_hot(labels, classes) - 1.0 / classes
 
 
-def with_ridge(gram: Array, ridge: float) -> Array:
-    """The kernel matrix plus `ridge` times the mean of its diagonal."""
-    size = len(gram)
-    return gram + ridge * jnp.trace(gram) / size * jnp.eye(size, dtype=gram.dtype)
+def with_ridge(gram: Any, ridge: float) -> Any:
+    """The kernel matrix, of JAX or of NumPy, plus `ridge` times the mean of its diagonal."""
+    size, eye = len(gram), np.eye if isinstance(gram, np.ndarray) else jnp.eye
+    return gram + ridge * gram.trace() / size * eye(size, dtype=gram.dtype)
 
 
 def dual_weights(gram: Array, targets: Array, ridge: float) -> Array:

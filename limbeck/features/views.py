@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ..errors import positive
 from .convnets import RandomConvNets, chunk_of, output_size
+from .places import source_places
 
 SHIFT, SCALE, ROTATION, COVER = 0.125, 0.2, 15.0, 0.25
 """How far a view may shift (parts of a side), scale (distance from 1), rotate (degrees) its pictures, and
@@ -111,16 +112,16 @@ def _warp(shape: tuple[int, int, int], rng: np.random.Generator) -> tuple[np.nda
     shift = rng.uniform(-SHIFT, SHIFT, 2) * (height, width)
     # Grey pictures are signs and things with a left and a right: only coloured ones are mirrored.
     mirrored = -1 if channels > 1 and rng.random() < 0.5 else 1
-    y, x = np.mgrid[:height, :width] - np.reshape([(height - 1) / 2, (width - 1) / 2], (2, 1, 1))
-    down = (math.cos(angle) * y - math.sin(angle) * x) / factors[0] - shift[0]
-    right = mirrored * ((math.sin(angle) * y + math.cos(angle) * x) / factors[1] - shift[1])
+    down, right = source_places(
+        height, width, math.cos(angle), math.sin(angle), factors, shift, mirrored
+    )
     weights = np.ones((height, width))
     if rng.random() < 0.5:
         top, left = (rng.uniform(0, side * (1 - COVER)) for side in (height, width))
         rows, columns = np.arange(height), np.arange(width)
         inside = (rows >= top) & (rows < top + COVER * height)
         weights[np.ix_(inside, (columns >= left) & (columns < left + COVER * width))] = 0.0
-    return _between(down + (height - 1) / 2, right + (width - 1) / 2, weights)
+    return _between(down, right, weights)
 
 
 def _between(

@@ -10,6 +10,8 @@ from .base import Product as Product
 from .base import Progress as Progress
 from .base import origin as origin
 from .base import values_of as values_of
+from .class_counts import COUNTS as COUNTS
+from .class_counts import class_weights as class_weights
 from .distribution_matching.ndpdc import NDPDC as NDPDC
 from .gpate.gpate import GPATE as GPATE
 from .kip.dp_kip import DPKIP as DPKIP
@@ -28,9 +30,7 @@ from .marginals.soft_rows import SoftRows as SoftRows
 from .mean_embedding.dp_hp import DPHP as DPHP
 from .mean_embedding.dp_merf import DPMERF as DPMERF
 from .mean_embedding.dp_ntk import DPNTK as DPNTK
-from .mean_embedding.embedding import COUNTS as COUNTS
 from .mean_embedding.embedding import AbstractMeanEmbedding as AbstractMeanEmbedding
-from .mean_embedding.embedding import class_weights as class_weights
 from .mean_embedding.full_mmd import FullMMD as FullMMD
 from .measure_once.measure_once import MeasureOnce as MeasureOnce
 from .measure_once.teacher import linear_features as linear_features

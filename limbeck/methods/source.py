@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ..errors import LimbeckError
-from ..nets import Generator, build_generator, filled_network, generate, network_arrays
+from ..nets import Generator, build_generator, filled_network, generate, network_arrays, settle
 from ..schema import Category, Schema
 from .apportion import apportion
 from .marginals.soft_rows import SoftRows
 from .wanted import ANYTHING, Given, Wanted, chosen_rows
+
+SETTLING_ROWS = 5000
+"""Generated rows over which the batch statistics of a trained generator are fixed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +107,15 @@ class Generated:
         weights = arrays.pop("class_weights")
         fresh = build_generator(schema, facts, key=jax.random.key(0))
         return cls(generator=filled_network(fresh, arrays), settings=facts, class_weights=weights)
+
+
+def trained_source(
+    generator: Generator, settings: Mapping[str, Any], class_weights: np.ndarray, *, key: jax.Array
+) -> Generated:
+    """The source of rows that a trained generator is, its batch statistics fixed."""
+    labels = jnp.arange(SETTLING_ROWS) % len(class_weights)
+    settled = settle(generator, labels, key=key)
+    return Generated(generator=settled, settings=settings, class_weights=class_weights)
 
 
 @dataclass(frozen=True, kw_only=True)

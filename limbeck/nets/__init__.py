@@ -12,6 +12,8 @@ from .discriminator import Discriminator as Discriminator
 from .discriminator import Published as Published
 from .discriminator import weights_of as weights_of
 from .fitting import fit as fit
+from .fitting import moving_average as moving_average
+from .fitting import rate_schedule as rate_schedule
 from .generator import GENERATORS as GENERATORS
 from .generator import Generator as Generator
 from .generator import build_generator as build_generator

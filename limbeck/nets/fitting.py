@@ -1,8 +1,8 @@
-"""The one training loop: Adam on a loss of a module, a fresh key and public data."""
+"""The training loop of everything that is fitted freely: Adam on a loss of a module, a fresh key and data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -10,31 +10,37 @@ import jax
 import optax
 from jaxtyping import Array, PRNGKeyArray
 
-Module = TypeVar("Module", bound=eqx.Module)
+Module = TypeVar("Module")
 
 
 def fit(
     module: Module,
     loss: Callable[[Module, Array, Any], Array],
     *,
-    data: Any,
+    data: Any = None,
+    batches: Iterator[Any] | None = None,
     steps: int,
     learning_rate: float,
+    falling: bool = True,
+    memory: float = 0.99,
     key: PRNGKeyArray,
     progress: Callable[[float], None] = lambda done: None,
 ) -> Module:
-    """Minimise loss(module, key, data) with Adam and a cosine schedule; the last iterate counts.
+    """Minimise loss(module, key, data) with Adam; the last iterate counts.
 
     Args:
-        module: Where to start.
+        module: Where to start: arrays in a module, tuple or the like.
         loss: A scalar; its key is fresh in every step.
-        data: Public arrays (noisy measurements) handed to the loss.
+        data: Arrays handed to the loss: noisy measurements, where rows are private.
+        batches: Gives other data for every step, in place of `data`.
         steps: Number of updates.
-        learning_rate: Learning rate of the first step; it falls to zero along a cosine.
+        learning_rate: Learning rate of the first step.
+        falling: Whether it falls to zero along a cosine.
+        memory: Adam's, of squared gradients.
         key: Split into one key per step, for the loss.
         progress: Called with the fraction done.
     """
-    optimiser = optax.adam(optax.cosine_decay_schedule(learning_rate, steps), b1=0.9, b2=0.99)
+    optimiser = optax.adam(rate_schedule(learning_rate, steps, falling), b1=0.9, b2=memory)
     weights, rest = eqx.partition(module, eqx.is_inexact_array)
     state = optimiser.init(weights)
 
@@ -47,8 +53,20 @@ def fit(
         return optax.apply_updates(weights, updates), state
 
     for number, step_key in enumerate(jax.random.split(key, steps)):
-        weights, state = step(weights, state, data, step_key)
+        weights, state = step(weights, state, data if batches is None else next(batches), step_key)
         if number % 10 == 9 or number == steps - 1:
             jax.block_until_ready(jax.tree_util.tree_leaves(weights)[0])
             progress((number + 1) / steps)
     return eqx.combine(weights, rest)
+
+
+def rate_schedule(first: float, steps: int, falling: bool = True) -> Any:
+    """Learning rates of so many steps: all the first one, or falling to zero along half a cosine."""
+    return optax.cosine_decay_schedule(first, steps) if falling else first
+
+
+def moving_average(mean: Module, now: Module, memory: float) -> Module:
+    """The running mean of networks' numbers, with the present ones taken in; what is no number stays."""
+    before, weights = (eqx.filter(net, eqx.is_inexact_array) for net in (mean, now))
+    mixed = jax.tree_util.tree_map(lambda m, n: memory * m + (1 - memory) * n, before, weights)
+    return eqx.combine(mixed, now)

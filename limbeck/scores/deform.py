@@ -10,6 +10,7 @@ from jax.scipy.ndimage import map_coordinates
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..draws import uniform
+from ..features import source_places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +50,15 @@ class Deformation:
         if self.cover:
             hidden = self._covered(cover_key, count, height, width)
             images = jnp.where(hidden & (kind == 3)[:, None, None, None], 0, images)
-        # For every pixel of the new picture, where in the old one it comes from.
-        y = jnp.arange(height, dtype=images.dtype)[:, None] - (height - 1) / 2
-        x = jnp.arange(width, dtype=images.dtype)[None, :] - (width - 1) / 2
-        cosine, sine = jnp.cos(angle)[:, None, None], jnp.sin(angle)[:, None, None]
-        down = (cosine * y - sine * x) / factors[:, :1, None] - moved[:, :1, None]
-        right = (sine * y + cosine * x) / factors[:, 1:, None] - moved[:, 1:, None]
-        return jax.vmap(_sample)(images, down + (height - 1) / 2, right + (width - 1) / 2)
+        down, right = source_places(
+            height,
+            width,
+            jnp.cos(angle)[:, None, None],
+            jnp.sin(angle)[:, None, None],
+            factors.T[:, :, None, None],
+            moved.T[:, :, None, None],
+        )
+        return jax.vmap(_sample)(images, down, right)
 
     def _covered(self, key: PRNGKeyArray, count: int, height: int, width: int) -> Array:
         """Which pixels lie in a rectangle around a random one, (count, height, width, 1)."""

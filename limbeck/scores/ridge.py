@@ -21,7 +21,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ..chunks import in_chunks
 from ..errors import LimbeckError, positive
-from ..features import features_of
+from ..features import features_of, with_ridge
 
 Features = Callable[[Array], Array]
 Kernel = Callable[[Array, Array], Array]
@@ -165,8 +165,7 @@ def one_hot(targets: np.ndarray, classes: int | None = None) -> np.ndarray:
 
 
 def _solve(inner: np.ndarray, centred: np.ndarray, ridge: float) -> np.ndarray:
-    inner = (inner + inner.T) / 2
-    inner[np.diag_indices_from(inner)] += ridge * np.trace(inner) / len(inner)
+    inner = with_ridge((inner + inner.T) / 2, ridge)
     try:
         return cho_solve(cho_factor(inner), centred)
     except LinAlgError:  # a kernel in float32 is positive only to its own precision

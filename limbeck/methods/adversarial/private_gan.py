@@ -13,11 +13,12 @@ import optax
 from jaxtyping import Array
 
 from ...errors import LimbeckError, fraction, positive
-from ...nets import Generator, build_generator
+from ...nets import Generator, build_generator, moving_average
 from ...privacy import Asked, Gradients, Histogram, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress, check_values_declared
-from ..mean_embedding.embedding import COUNTS, class_weights, trained_source
+from ..class_counts import COUNTS, class_weights
+from ..source import trained_source
 from .discriminator import FlatDiscriminator
 
 GRADIENT = "discriminator's gradient"
@@ -161,10 +162,7 @@ class AbstractPrivateGAN(AbstractMethod):
 
             change, state = improve.update(jax.grad(seems_generated)(learned), state)
             learned = optax.apply_updates(learned, change)
-            mixed = jax.tree_util.tree_map(
-                lambda m, n: self.average * m + (1 - self.average) * n, mean, learned
-            )
-            return learned, state, mixed
+            return learned, state, moving_average(mean, learned, self.average)
 
         with private.steps(GRADIENT, judge.real_loss) as ask:
             for step, now in enumerate(jax.random.split(step_key, private.step_count(GRADIENT))):

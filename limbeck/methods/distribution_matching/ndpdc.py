@@ -19,7 +19,7 @@ from ...nets import fit
 from ...privacy import Asked, Histogram, Measurement, Private, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
-from ..mean_embedding.embedding import COUNTS, class_means
+from ..class_counts import COUNTS, class_means
 from ..source import Distilled
 from .pictures import unpacked
 

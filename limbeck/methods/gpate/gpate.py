@@ -16,7 +16,8 @@ from ...nets import Generator, build_generator
 from ...privacy import Asked, Faculty, FeatureMap, LaplaceHistogram, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress, check_values_declared
-from ..mean_embedding.embedding import COUNTS, class_weights, trained_source
+from ..class_counts import COUNTS, class_weights
+from ..source import trained_source
 from .critic import Critic
 from .discriminator_spec import KINDS, DiscriminatorSpec
 from .gradient_aggregator import AGGREGATIONS, GradientAggregator

@@ -16,7 +16,7 @@ import optax
 from jaxtyping import Array, PRNGKeyArray
 
 from ...draws import normal
-from ...nets import Generator
+from ...nets import Generator, moving_average, rate_schedule
 from .critic import Consultation
 from .gradient_aggregator import GradientAggregator
 
@@ -48,10 +48,8 @@ class Student:
 
     @property
     def _optimiser(self) -> optax.GradientTransformation:
-        rate: Any = self.learning_rate
-        if self.cooling:
-            rate = optax.cosine_decay_schedule(rate, self.steps)
-        return optax.adam(rate, b1=self.momentum)
+        rates = rate_schedule(self.learning_rate, self.steps, self.cooling)
+        return optax.adam(rates, b1=self.momentum)
 
     def start(self, generator: Generator) -> Any:
         """The optimiser's state before the first step."""
@@ -102,12 +100,7 @@ class Student:
     @eqx.filter_jit
     def averaged(self, mean: Generator, now: Generator) -> Generator:
         """The running mean of generators, with the present one taken in."""
-        weights, rest = eqx.partition(now, eqx.is_inexact_array)
-        before = eqx.filter(mean, eqx.is_inexact_array)
-        mixed = jax.tree_util.tree_map(
-            lambda m, n: self.average * m + (1 - self.average) * n, before, weights
-        )
-        return eqx.combine(mixed, rest)
+        return moving_average(mean, now, self.average)
 
 
 def seen_rows(generator: Generator, phi: Any, codes: Array, labels: Array) -> Array:

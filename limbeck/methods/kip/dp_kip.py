@@ -13,11 +13,12 @@ import optax
 from jaxtyping import Array
 
 from ...errors import LimbeckError, choice, fraction, positive, unless_auto
-from ...features import Support, centred, features_of, gaussian_support, pull_back
+from ...features import Support, centred, features_of, gaussian_support, pull_back, with_ridge
+from ...nets import rate_schedule
 from ...privacy import Asked, FeatureSpaceGradients, Gradients, Histogram, Measurement, Private
 from ...schema import Schema
 from ..base import Product, Progress, check_values_declared, values_of
-from ..mean_embedding.embedding import COUNTS, class_weights
+from ..class_counts import COUNTS, class_weights
 from ..part import Auto
 from ..source import Distilled
 from .feature_basis import feature_basis, pulled_size
@@ -277,8 +278,7 @@ class DPKIP(AbstractKernelMethod):
             with jax.enable_x64(True):
                 seen = jnp.asarray(rows, jnp.float64)
                 gram = np.asarray(self.kernel.function(schema, seed)(seen, seen))
-        ridge = self.ridge * np.trace(gram) / len(gram)
-        return float(np.linalg.cond(gram + ridge * np.eye(len(gram))))
+        return float(np.linalg.cond(with_ridge(gram, self.ridge)))
 
     def _class_weights(self, schema: Schema, measured: dict[str, Measurement]) -> np.ndarray:
         """Factors of the classes' losses; their mean over noisy rows is about one."""
@@ -300,8 +300,8 @@ class DPKIP(AbstractKernelMethod):
         batch = self.rate(schema) * (schema.units or 1)
         divisor = batch * (self.clip if self.scaling == "free" else 1.0)
         source, state_of, gradient_of = self._mechanism(schema, regression, seed)
-        steps, rate = private.step_count(GRADIENT), self.learning_rate
-        schedule = optax.cosine_decay_schedule(rate, steps) if self.decay else rate
+        steps = private.step_count(GRADIENT)
+        schedule = rate_schedule(self.learning_rate, steps, self.decay)
         optimiser = (
             optax.adam(schedule, eps=self.adam_epsilon)
             if self.optimiser == "adam"

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array
 
 from ...errors import LimbeckError, choice, not_negative, positive, unless_auto
 from ...features import centred, features_of, with_ridge
+from ...nets import fit
 from ...privacy import Asked, BareRows, Private
 from ...schema import Schema
 from ..base import Product, Progress
@@ -194,22 +194,22 @@ class KIP(AbstractKernelMethod):
         rows: int | None,
         progress: Progress,
     ) -> Learned:
-        steps, rate = self._steps(rows), self.learning_rate
-        optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps) if self.decay else rate)
-        both = self.targets == "learned"
+        def of_batch(learned: Learned, key: Array, batch: Any) -> Array:
+            if self.targets != "learned":
+                learned = learned._replace(targets=jax.lax.stop_gradient(learned.targets))
+            return loss(learned, batch)
 
-        @jax.jit
-        def update(learned: Learned, state: Any, data: Any) -> tuple[Learned, Any]:
-            slope = jax.grad(loss)(learned, data)
-            slope = slope if both else Learned(slope.rows, jnp.zeros_like(slope.targets))
-            change, state = optimiser.update(slope, state)
-            return optax.apply_updates(learned, change), state
-
-        state = optimiser.init(learned)
-        for step in range(steps):
-            learned, state = update(learned, state, next(data))
-            progress("learning", (step + 1) / steps)
-        return learned
+        return fit(
+            learned,
+            of_batch,
+            batches=data,
+            steps=self._steps(rows),
+            learning_rate=self.learning_rate,
+            falling=self.decay,
+            memory=0.999,
+            key=jax.random.key(0),  # the loss draws nothing
+            progress=lambda done: progress("learning", done),
+        )
 
     def _steps(self, rows: int | None) -> int:
         if self.epochs == "auto":

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...privacy import Asked, Histogram, Measurement, Private
 from ...schema import Category, Schema
-from ..mean_embedding.embedding import COUNTS
+from ..class_counts import COUNTS
 from ..measure_once.findings import (
     CLASS_MEANS,
     CLUSTERS,

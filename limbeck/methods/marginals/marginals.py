@@ -24,7 +24,7 @@ from ...features import ColumnPairs, ColumnScores, SingleColumns, group_cells, m
 from ...privacy import Asked, Histogram, Measurement, OuterSum, Private, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
-from ..mean_embedding.embedding import COUNTS, class_weights
+from ..class_counts import COUNTS, class_weights
 from ..part import Auto
 from .factors import common_factors, factor_rows, normal_scores
 from .soft_fit import NoisyMarginals, clear_cells, fit_soft_rows, to_simplex

@@ -29,21 +29,15 @@ from ...features import (
     draw_products,
     product_factors,
     sum_size,
+    unbiased_square,
 )
 from ...nets import Generator
 from ...privacy import Asked, Measurement, OneBlock, OuterSum, Private, Question, Sum
 from ...schema import Schema
 from ..base import Product, Progress, check_values_declared, values_of
+from ..class_counts import COUNTS, class_means, without_noise
 from ..part import Auto
-from .embedding import (
-    COUNTS,
-    EMBEDDING,
-    AbstractMeanEmbedding,
-    class_means,
-    mean_distance,
-    unbiased,
-    without_noise,
-)
+from .embedding import EMBEDDING, AbstractMeanEmbedding, mean_distance
 from .spreads import SPREADS, NumbersAndSquares, axes_from
 
 MEASURED = ("combined", "sum", "product")
@@ -226,8 +220,7 @@ class DPHP(AbstractMeanEmbedding):
         return Axes(centre=jnp.full(columns, self.centre), unit=jnp.ones(columns))
 
     def _basis(self, order: int, length: float) -> Hermite:
-        stretch = unless_auto(stretch=self.stretch)
-        return Hermite(order=order, length=length, stretch=stretch or 0.0)  # 0: it finds the best
+        return Hermite(order=order, length=length, stretch=self.stretch)
 
     def _sum(self, schema: Schema, axes: Axes) -> HermiteSum:
         basis = self._basis(self.order, self.length_scale)
@@ -292,5 +285,5 @@ def product_distance(
     each = left.shape[1]
     own_means = jnp.einsum("cel,cer->clr", left, right) / each
     own = ((left**2).sum(axis=2) * (right**2).sum(axis=2)).mean(axis=1)
-    square = unbiased((own_means**2).sum(axis=(1, 2)), own, each, debias)
+    square = unbiased_square((own_means**2).sum(axis=(1, 2)), own, each, debias)
     return (weights * (square - 2 * (own_means * means).sum(axis=(1, 2)))).sum()

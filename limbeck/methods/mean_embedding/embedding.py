@@ -20,18 +20,16 @@ from jaxtyping import Array, Float
 
 from ...draws import normal
 from ...errors import choice, fraction, positive
-from ...nets import GENERATORS, Generator, build_generator, fit, settle
+from ...features import unbiased_square
+from ...nets import GENERATORS, Generator, build_generator, fit
 from ...privacy import Asked, Histogram, Measurement, Private, Question, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
-from ..source import Generated
+from ..class_counts import COUNTS, class_means, class_weights
+from ..source import trained_source
 
-COUNTS = "class counts"
-"""Name of the question how many rows each class has."""
 EMBEDDING = "mean embedding"
 """Name of the question for each class's sum of features."""
-SETTLING_ROWS = 5000
-"""Generated rows over which the batch statistics of a trained generator are fixed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,15 +145,6 @@ def generator_settings(code: int, hidden: tuple[int, ...], kind: str) -> dict[st
     return settings if kind == "auto" else settings | {"kind": kind}
 
 
-def trained_source(
-    generator: Generator, settings: dict[str, Any], class_weights: np.ndarray, *, key: Array
-) -> Generated:
-    """The source of rows that a trained generator is, its batch statistics fixed."""
-    labels = jnp.arange(SETTLING_ROWS) % len(class_weights)
-    settled = settle(generator, labels, key=key)
-    return Generated(generator=settled, settings=settings, class_weights=class_weights)
-
-
 def mean_distance(
     phi: Float[Array, "rows size"],
     means: Float[Array, "classes size"],
@@ -176,50 +165,6 @@ def mean_distance(
     phi = phi.reshape(len(means), -1, phi.shape[1])
     each = phi.shape[1]
     own_means = phi.mean(axis=1)
-    # A mean over `each` draws overstates |mean|^2 by the draws' spread / each (U-statistic).
     own = (phi**2).sum(axis=(1, 2)) / each
-    square = unbiased((own_means**2).sum(axis=1), own, each, debias)
+    square = unbiased_square((own_means**2).sum(axis=1), own, each, debias)
     return (weights * (square - 2 * (own_means * means).sum(axis=1))).sum()
-
-
-def unbiased(square: Array, own: Array, each: int, debias: float) -> Array:
-    """|mean|^2 of `each` draws, whose mean squared norm is `own`, less a share of its bias."""
-    return (1 - debias) * square + debias * (each * square - own) / (each - 1)
-
-
-def class_means(counts: np.ndarray, sums: np.ndarray) -> tuple[Array, Array]:
-    """Noisy means of each class, and the classes' noisy weights."""
-    weights, size = class_weights(counts)
-    # A class whose noisy count is near nothing has no mean worth dividing by.
-    rows = np.maximum(weights * size, 1.0).reshape(-1, *[1] * (sums.ndim - 1))
-    return jnp.asarray(sums / rows, jnp.float32), jnp.asarray(weights, jnp.float32)
-
-
-def without_noise(sums: np.ndarray, counts: np.ndarray, noise: float) -> np.ndarray:
-    """Noisy class sums, with class means shrunk towards the mean of all classes wherever they differ
-    no more than noise makes them differ.
-
-    Otherwise a classifier would learn the noise of features that are the same in all classes.
-
-    Args:
-        sums: Noisy sums of each class.
-        counts: Noisy number of rows of each class.
-        noise: Standard deviation of the noise in the sums.
-    """
-    weights, size = class_weights(counts)
-    rows = np.maximum(weights * size, 1.0).reshape(-1, *[1] * (sums.ndim - 1))
-    means, common = sums / rows, sums.sum(axis=0) / rows.sum()
-    variance = (noise / rows) ** 2
-    # Twice the noise: of a few classes the spread is known but roughly.
-    between = np.maximum(((means - common) ** 2 - 2 * variance).mean(axis=0), 0.0)
-    trust = between / np.maximum(between + variance, 1e-300)
-    return (common + trust * (means - common)) * rows
-
-
-def class_weights(counts: np.ndarray) -> tuple[np.ndarray, float]:
-    """Noisy counts to non-negative shares that sum to one, and the noisy number of rows."""
-    kept = np.maximum(counts, 0.0)
-    total = float(kept.sum())
-    if total <= 0:
-        return np.full(len(counts), 1.0 / len(counts)), 1.0
-    return kept / total, max(1.0, total)

@@ -7,26 +7,27 @@ MMD is the maximum mean discrepancy, the distance of two distributions' mean emb
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float
 
 from ...draws import normal
 from ...errors import choice, positive
-from ...features import default_length_scales
-from ...nets import GENERATORS, Generator, build_generator
+from ...features import default_length_scales, unbiased_square
+from ...nets import GENERATORS, Generator, build_generator, fit
 from ...privacy import Asked, BareRows, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress
+from ..class_counts import class_weights
 from ..part import Auto
+from ..source import trained_source
 from .dp_merf import check_length_scales
-from .embedding import class_weights, generator_settings, trained_source
+from .embedding import generator_settings
 
 ROWS = BareRows().name
 
@@ -83,37 +84,46 @@ class FullMMD(AbstractMethod):
         scales = default_length_scales(schema) if scales == "auto" else scales
         present = [m for m in members if len(m)]
         labels = np.asarray([c for c, m in enumerate(members) if len(m)])
-        update, state = self._update(generator, scales, weights[labels])
-        rng = np.random.default_rng(seed)
-        each = max(2, self.batch // classes)
-        for step, key in enumerate(jax.random.split(fit_key, self.steps if present else 0)):
-            picked = np.concatenate([rng.choice(m, each) for m in present])
-            real = schema.expand(np.asarray(private_rows.cells[picked]))
-            generator, state = update(generator, state, key, np.repeat(labels, each), real)
-            progress("generator", (step + 1) / self.steps)
+        rng, each = np.random.default_rng(seed), max(2, self.batch // classes)
+
+        def batches() -> Iterator[Any]:
+            while True:
+                picked = np.concatenate([rng.choice(m, each) for m in present])
+                yield schema.expand(np.asarray(private_rows.cells[picked]))
+
+        if present:
+            generator = fit(
+                generator,
+                generator_loss(jnp.repeat(labels, each), weights[labels], scales),
+                batches=batches(),
+                steps=self.steps,
+                learning_rate=self.learning_rate,
+                key=fit_key,
+                progress=lambda done: progress("generator", done),
+            )
         source = trained_source(generator, settings, weights, key=norm_key)
         return Product(source=source, rows=schema.rows or max(1, round(size)))
 
-    def _update(
-        self, generator: Generator, scales: tuple[float, ...], weights: np.ndarray
-    ) -> tuple[Any, Any]:
-        rate = optax.cosine_decay_schedule(self.learning_rate, self.steps)
-        optimiser = optax.adam(rate, b1=0.9, b2=0.99)
 
-        @eqx.filter_jit
-        def update(generator: Any, state: Any, key: Array, labels: Any, real: Any) -> Any:
-            def loss(generator: Generator) -> Array:
-                codes = normal(key, (len(labels), generator.code))
-                generated = generator(codes, labels, []).reshape(len(weights), -1, real.shape[1])
-                there = real.reshape(generated.shape)
-                each = jax.vmap(lambda a, b: discrepancy(a, b, scales))(generated, there)
-                return (weights * each).sum()
+def generator_loss(
+    labels: Array, weights: np.ndarray, scales: tuple[float, ...]
+) -> Callable[[Generator, Array, Any], Array]:
+    """The squared MMD between generated and real rows of each class, weighted by class and added up.
 
-            slope = eqx.filter_grad(loss)(generator)
-            change, state = optimiser.update(slope, state)
-            return eqx.apply_updates(generator, change), state
+    Args:
+        labels: Class codes of the generated rows, class after class, as many of each.
+        weights: Share of each of these classes.
+        scales: Length scales of the kernels.
+    """
 
-        return update, optimiser.init(eqx.filter(generator, eqx.is_inexact_array))
+    def loss(generator: Generator, key: Array, real: Array) -> Array:
+        codes = normal(key, (len(labels), generator.code))
+        generated = generator(codes, labels, []).reshape(len(weights), -1, real.shape[1])
+        there = real.reshape(generated.shape)
+        each = jax.vmap(lambda a, b: discrepancy(a, b, scales))(generated, there)
+        return (weights * each).sum()
+
+    return loss
 
 
 def discrepancy(
@@ -123,9 +133,9 @@ def discrepancy(
 ) -> Array:
     """An unbiased estimate of the squared MMD between two samples, with the mean of Gaussian kernels of
     the given length scales; the term that only the real rows make is left out."""
-    count = len(generated)
     own, across = (_kernel(generated, other, scales) for other in (generated, real))
-    return (own.sum() - jnp.trace(own)) / (count * (count - 1)) - 2 * across.mean()
+    square = unbiased_square(own.mean(), jnp.diagonal(own).mean(), len(generated))
+    return square - 2 * across.mean()
 
 
 def _kernel(left: Array, right: Array, scales: tuple[float, ...]) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...features import Axes, Places
-from .embedding import class_weights
+from ..class_counts import class_weights
 
 SPREADS = "means and spreads"
 """Name of the question that measures them."""

@@ -11,7 +11,7 @@ import numpy as np
 from ...features import Fourier, RandomConvNets, Scattering
 from ...privacy import Measurement
 from ...schema import Schema
-from ..mean_embedding.embedding import COUNTS, class_weights
+from ..class_counts import COUNTS, class_weights
 from .network_moments import NetworkMoments, denoised_moments, prototype_features
 from .prototypes import Prototypes, denoised_means, denoised_prototypes, row_radius
 

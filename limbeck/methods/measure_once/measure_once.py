@@ -25,7 +25,7 @@ from ...features import Fourier, RandomConvNets, Scattering, default_length_scal
 from ...privacy import Asked, Head, Histogram, Measurement, OuterSum, Private
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, check_values_declared, values_of
-from ..mean_embedding.embedding import COUNTS
+from ..class_counts import COUNTS
 from ..source import Distilled
 from .findings import (
     CLASS_MEANS,
