@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from .arithmetic import accounting as accounting
     from .arithmetic import recompute as recompute
     from .card import citations as citations
+    from .card import rule_sentences as rule_sentences
     from .certificate import certificate_digest as certificate_digest
     from .certificate import check_before_publishing as check_before_publishing
     from .certificate import make_certificate as make_certificate
@@ -27,7 +28,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "card": "citations",
+            "card": "citations rule_sentences",
             "certificate": "certificate_digest check_before_publishing make_certificate redistilled",
             "questions": "check_questions",
             "folder": "check_target",

@@ -77,7 +77,7 @@ It rests on these assumptions:
 and has these limits:
 
 {_bullets(certificate["limits"])}
-## Contents
+{_rules(certificate)}## Contents
 
 {contents}
 ## Please cite
@@ -85,6 +85,33 @@ and has these limits:
 {_bullets(citations(certificate))}
 [limbeck]: the software of this name, version {certificate["software"]["limbeck"]}
 """
+
+
+def _rules(certificate: Mapping[str, Any]) -> str:
+    """The rules between columns, and how they were kept; nothing where there are none."""
+    rules = certificate["data"]["schema"].get("rules")
+    if not rules:
+        return ""
+    told = "".join(f"{line}\n" for line in rule_sentences(certificate))
+    return f"## Rules between columns\n\n{_bullets([f'`{rule}`' for rule in rules])}\n{told}\n"
+
+
+def rule_sentences(certificate: Mapping[str, Any]) -> list[str]:
+    """How the rules were kept in the released rows, in words."""
+    kept = certificate["data"].get("rules")
+    lines = [
+        "They are public, and every released row (100 %) keeps them; a missing cell breaks none."
+    ]
+    if kept and kept["drawn_again"]:
+        lines.append(
+            f"{kept['drawn_again']:.1%} of the rows first came with a forbidden combination and were drawn again."
+        )
+    if kept and kept["drawn_evenly"]:
+        lines.append(
+            f"For {kept['drawn_evenly']:.1%} of the rows what was measured left nothing that the rules allow: "
+            "these were drawn evenly among the allowed combinations."
+        )
+    return lines
 
 
 def _charges(certificate: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from ..data import Dataset
 from ..errors import DataError, LimbeckError
 from ..evaluation import MeasuredScores
-from ..release import Release, certificate_digest, citations
+from ..release import Release, certificate_digest, citations, rule_sentences
 from ..scores import Scores
 from . import compared, contents
 from .charts import score_bar, shares_bar
@@ -63,6 +63,8 @@ def make_report(
         "pictures": contents.pictures(first, real) if first.schema.image else [],
         "columns": [] if first.schema.image else contents.columns(first, real),
         "all_columns": len(first.schema.columns),
+        "rules": list(first.schema.rules),
+        "rules_kept": rule_sentences(certificate),
         "real_rows": real is not None,
         "sample": contents.sample(first),
         "scores": _scores(matched[0]) if matched[0] else None,

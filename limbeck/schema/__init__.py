@@ -13,6 +13,7 @@ from .duration import Duration as Duration
 from .duration import clock_reading as clock_reading
 from .duration import duration_seconds as duration_seconds
 from .fit import Fit as Fit
+from .fit import band_of as band_of
 from .fit import can_tell as can_tell
 from .fit import enough_rows as enough_rows
 from .fit import fits_of as fits_of

@@ -122,9 +122,9 @@ class Schema:
             )
         if self.label and self.label.estimated:
             raise SchemaError(f"Label '{self.label.name}': the label's values must be declared.")
-        object.__setattr__(self, "rules", check_rules(self.rules))
-        object.__setattr__(self, "tables", written_tables(self.tables))
-        if self.rules or self.tables:
+        if self.rules != () or self.tables != ():
+            object.__setattr__(self, "rules", check_rules(self.rules))
+            object.__setattr__(self, "tables", written_tables(self.tables))
             self.learned  # noqa: B018  (rules are checked when they are read)
         if not self.inputs:
             raise SchemaError("The schema declares no column besides the label.")

@@ -112,7 +112,7 @@ def parse(text: str, where: str, folder: Path | None = None) -> Schema:
             columns=tuple(c for c in parsed if not isinstance(c, Unread)),
             person=parse_person(raw.get("person")),
             rules=raw.get("rules", ()),
-            tables=parse_tables(raw.get("tables", {}), folder),
+            tables=parse_tables(raw["tables"], folder) if "tables" in raw else (),
         )
     except SchemaError as error:
         raise SchemaError(f"{where}: {error}") from None

@@ -77,7 +77,40 @@ def ordered(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Ordered:
     expressions = {rule.text: expression_of(rule, columns) for rule in linear}
     names = dict.fromkeys(name for rule in linear for name in rule.columns)
     lattices = {name: Lattice.of(columns[name]) for name in names}
-    totals: dict[str, Expression] = {}
+    totals = _totals(linear, expressions)
+    turns = in_turn({rule.left: [] for rule in linear}, linear)
+    limits = _limits(linear, expressions, lattices)
+    surely = [name for name in names if not columns[name].missing]
+    apart = _distances(limits, lattices, surely)
+    bounded = {name: lattices[name].within(*apart.range(name)) for name in names}
+    for name in turns:
+        if name in totals:
+            _check_total(totals[name], name, bounded, apart, columns, texts[name])
+            parts_miss = any(columns[part].missing for _, part in totals[name].terms)
+            if not parts_miss:  # it has the bounds of its parts from here on
+                low, high = _range(totals[name], bounded, apart)
+                lattices[name] = bounded[name] = Lattice(low, high, lattices[name].step)
+    distances = _distances(limits, lattices)
+    tight = {name: lattices[name].within(*distances.range(name)) for name in names}
+    for name, lattice in tight.items():
+        if lattice.low > lattice.high:
+            raise SchemaError(f"rules: they leave no value to column '{name}' within its bounds.")
+    for name, total in totals.items():
+        low, high = _range(total, tight, apart)
+        if low < tight[name].low or high > tight[name].high:
+            _refuse(
+                texts[name], f"other rules bound '{name}' more tightly than its parts are bounded."
+            )
+    found = Ordered(limits, totals, turns, tight, distances)
+    _check_room(found, columns)
+    return found
+
+
+def _totals(
+    linear: Sequence[Order | Total], expressions: Mapping[str, Expression]
+) -> dict[str, Expression]:
+    """The sums by their column, which no other rule may decide."""
+    totals = {}
     for rule in linear:
         if isinstance(rule, Total):
             if [r.left for r in linear].count(rule.left) > 1:
@@ -87,31 +120,24 @@ def ordered(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Ordered:
                     "Write the other one with another column on its left.",
                 )
             totals[rule.left] = expressions[rule.text]
-    turns = in_turn({rule.left: [] for rule in linear}, linear)
-    _check_totals(turns, totals, lattices, columns, texts)
+    return totals
+
+
+def _limits(
+    linear: Sequence[Order | Total],
+    expressions: Mapping[str, Expression],
+    lattices: Mapping[str, Lattice],
+) -> dict[str, Limits]:
+    """What keeps each ordered column up and down."""
     limits: dict[str, Limits] = {}
     for rule in linear:
         if isinstance(rule, Order):
-            shift = expressions[rule.text].constant + _strictness(
-                rule, expressions[rule.text], lattices
-            )
+            right = expressions[rule.text]
+            shift = right.constant + _strictness(rule, right, lattices)
             sides = limits.setdefault(rule.left, Limits())
             side = sides.lower if rule.operator[0] == ">" else sides.upper
             side.append(Limit(rule.text, rule.right, shift))
-    distances = _distances(limits, lattices)
-    tight = {name: lattices[name].within(*distances.range(name)) for name in lattices}
-    for name, lattice in tight.items():
-        if lattice.low > lattice.high:
-            raise SchemaError(f"rules: they leave no value to column '{name}' within its bounds.")
-    for name, total in totals.items():
-        low, high = total.range(tight)
-        if low < tight[name].low or high > tight[name].high:
-            _refuse(
-                texts[name], f"other rules bound '{name}' more tightly than its parts are bounded."
-            )
-    found = Ordered(limits, totals, turns, tight, distances)
-    _check_room(found, columns)
-    return found
+    return limits
 
 
 def in_turn(decided: Mapping[str, list[str]], rules: Sequence[Rule]) -> tuple[str, ...]:
@@ -151,59 +177,72 @@ def _strictness(rule: Order, right: Expression, lattices: Mapping[str, Lattice])
     return step if rule.operator == ">" else -step
 
 
-def _check_totals(
-    turns: Sequence[str],
-    totals: Mapping[str, Expression],
-    lattices: dict[str, Lattice],
+def _range(
+    total: Expression, lattices: Mapping[str, Lattice], apart: Distances
+) -> tuple[Fraction, Fraction]:
+    """The least and greatest value of a sum; of a difference of two columns, as far apart as they may be."""
+    low, high = total.range(lattices)
+    if len(total.terms) == 2 and total.terms[0][0] == -total.terms[1][0]:
+        (factor, one), (_, other) = sorted(total.terms, reverse=True)
+        most, least = apart.most(one, other), apart.most(other, one)
+        high = high if most is None else min(high, total.constant + factor * most)
+        low = low if least is None else max(low, total.constant - factor * least)
+    return low, high
+
+
+def _check_total(
+    total: Expression,
+    name: str,
+    lattices: Mapping[str, Lattice],
+    apart: Distances,
     columns: Mapping[str, Column],
-    texts: Mapping[str, str],
+    text: str,
 ) -> None:
-    """Every sum must be a value that its column declares. From here on it has the bounds of its parts."""
-    for name in turns:
-        total = totals.get(name)
-        if total is None:
-            continue
-        own = lattices[name]
-        low, high = total.range(lattices)
-        if low < own.low or high > own.high:
+    """Every sum must be a value that its column declares."""
+    own = Lattice.of(columns[name])
+    low, high = _range(total, lattices, apart)
+    if low < own.low or high > own.high:
+        _refuse(
+            text,
+            f"by the bounds of its parts '{name}' may be from {_shown(columns[name], low)} to "
+            f"{_shown(columns[name], high)}. Declare so wide bounds (they cost nothing: it is computed), "
+            "or narrower ones of the parts.",
+        )
+    if own.step is not None:
+        sizes: list[Fraction | None] = [total.range(lattices)[0] - own.low]
+        for factor, part in total.terms:
+            step = lattices[part].step
+            sizes.append(None if step is None else factor * step)
+        if any(size is None or (size / own.step).denominator != 1 for size in sizes):
             _refuse(
-                texts[name],
-                f"by the bounds of its parts '{name}' may be from {_shown(columns[name], low)} to "
-                f"{_shown(columns[name], high)}. Declare so wide bounds (they cost nothing: it is computed), "
-                "or narrower ones of the parts.",
+                text,
+                f"'{name}' has steps of {float(own.step):g}, in which its parts do not come. Give them "
+                "such steps (`step`, `decimals`), too.",
             )
-        if own.step is not None:
-            steps = [lattices[part].step for _, part in total.terms]
-            sizes = [
-                f * s if s is not None else None
-                for (f, _), s in zip(total.terms, steps, strict=True)
-            ]
-            sizes += [low - own.low]
-            if any(size is None or (size / own.step).denominator != 1 for size in sizes):
-                _refuse(
-                    texts[name],
-                    f"'{name}' has steps of {float(own.step):g}, in which its parts do not come. Give them "
-                    "such steps (`step`, `decimals`), too.",
-                )
-        lattices[name] = own if _may_miss(total, columns) else Lattice(low, high, own.step)
 
 
-def _may_miss(total: Expression, columns: Mapping[str, Column]) -> bool:
-    return any(columns[part].missing for _, part in total.terms)
-
-
-def _distances(limits: Mapping[str, Limits], lattices: Mapping[str, Lattice]) -> Distances:
+def _distances(
+    limits: Mapping[str, Limits],
+    lattices: Mapping[str, Lattice],
+    through: Sequence[str] | None = None,
+) -> Distances:
     found = Distances(lattices)
+    ways = None if through is None else [*through, NOTHING]
     for name, sides in limits.items():
         for limit in sides.lower:
-            _note(found, limit, limit.anchor, name, -limit.shift)
+            _note(found, limit, (limit.anchor, name, -limit.shift), ways)
         for limit in sides.upper:
-            _note(found, limit, name, limit.anchor, limit.shift)
+            _note(found, limit, (name, limit.anchor, limit.shift), ways)
     return found
 
 
-def _note(distances: Distances, limit: Limit, left: str, right: str, most: Fraction) -> None:
-    if not distances.add(left, right, most):
+def _note(
+    distances: Distances,
+    limit: Limit,
+    apart: tuple[str, str, Fraction],
+    through: Sequence[str] | None,
+) -> None:
+    if not distances.add(*apart, through):
         _refuse(
             limit.text, "no values can keep it, given the columns' bounds and the rules before it."
         )
