@@ -17,7 +17,7 @@ import pandas as pd
 from ..errors import LimbeckError
 from ..methods import ANYTHING, Given, RowSource, Wanted
 from ..methods.wanted import chosen_rows
-from ..schema import Category, Condition, Learned, Schema
+from ..schema import Category, Condition, GivenRows, Learned, Schema
 from .images import Images
 
 ROUNDS = 25
@@ -75,6 +75,7 @@ class _Ruled:
 
     def __init__(self, schema: Schema, source: RowSource, wanted: Wanted) -> None:
         self.schema, self.source, self.learned = schema, source, schema.learned
+        self.given = GivenRows(self.learned)
         free = {column.name: column for column in self.learned.undecided}
         self.later: list[Condition] = []
         """Conditions on columns that rules decide: they are met by choosing."""
@@ -114,7 +115,7 @@ class _Ruled:
         undecided = {c.name: given[c.name] for c in self.learned.undecided if c.name in given}
         found = self.learned.values(cells, labels, undecided)
         fixed = {name: values for name, values in given.items() if not np.isnan(values).all()}
-        return self.learned.completed(found, fixed) if fixed else found
+        return self.given.completed(found, fixed) if fixed else found
 
     def _bad(self, found: Values, given: Given | None) -> np.ndarray:
         """Rows that hold a forbidden combination, differ from what is given, or are not as wanted."""
@@ -159,12 +160,12 @@ class _Ruled:
         fixed = {} if given is None else {n: ~np.isnan(v[at]) for n, v in given.values.items()}
         if given is not None:
             wanted = {name: values[at] for name, values in given.values.items()}
-            self.learned.looked_back(rows, wanted, rng)
+            self.given.looked_back(rows, wanted, rng)
         if self.schema.label:
             fixed = fixed | {self.schema.label.name: np.ones(len(at), bool)}
         for tie in self.learned.ties:
             rows.update(tie.repaired(rows, fixed, rng)[0])
-        rows = self.learned.decided_again(rows, fixed)
+        rows = self.given.decided_again(rows, fixed)
         for name, values in rows.items():
             found[name][at] = values
 
@@ -204,7 +205,7 @@ class _Ruled:
 
 def check_given(learned: Learned, given: Mapping[str, np.ndarray]) -> None:
     """Refuse a frame whose own rows break a rule, or give a sum without all of its parts."""
-    if (name := learned.half_given(given)) is not None:
+    if (name := GivenRows(learned).half_given(given)) is not None:
         raise LimbeckError(
             f"The frame gives '{name}', which is a sum of other columns: give these as well, or leave it out."
         )

@@ -11,7 +11,7 @@ import numpy as np
 from ..data import read_partial
 from ..errors import LimbeckError
 from ..methods import Given, Wanted
-from ..schema import Schema, Where, read_conditions
+from ..schema import GivenRows, Schema, Where, read_conditions
 
 EVEN = "even"
 
@@ -100,18 +100,18 @@ def _given_under_rules(
     schema: Schema, cells: dict[str, np.ndarray], known: dict[str, np.ndarray]
 ) -> Given:
     """What is given of columns that methods learn as they are, and the values of all that are given."""
-    learned, count = schema.learned, len(next(iter(cells.values())))
+    given_rows, count = GivenRows(schema.learned), len(next(iter(cells.values())))
     given = Given(
         cells=np.zeros((count, len(schema.inputs)), np.float32),
         known=np.zeros((count, len(schema.inputs)), bool),
         labels=np.full(count, -1),
-        values=learned.given_values(cells, known),
+        values=given_rows.given_values(cells, known),
     )
     if schema.label is not None and schema.label.name in cells:
         there = known[schema.label.name]
         given.labels[there] = cells[schema.label.name][there].astype(np.int64)
-    for name, place in learned.places.items():
+    for name, place in schema.learned.places.items():
         if name in cells:
-            given.cells[:, place] = learned.encoded(name, given.values[name])
+            given.cells[:, place] = given_rows.encoded(name, given.values[name])
             given.known[:, place] = known[name]
     return given

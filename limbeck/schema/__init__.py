@@ -30,6 +30,7 @@ from .raw import Scalar as Scalar
 from .raw import Values as Values
 from .raw import as_numbers as as_numbers
 from .raw import canonical as canonical
+from .rules import GivenRows as GivenRows
 from .rules import Learned as Learned
 from .schema import Schema as Schema
 from .schema import check_encoding as check_encoding

@@ -2,4 +2,5 @@
 
 from .combined import Forbidden as Forbidden
 from .combined import Ties as Ties
+from .given import GivenRows as GivenRows
 from .learned import Learned as Learned
