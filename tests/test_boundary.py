@@ -31,6 +31,7 @@ MAY_TOUCH = {
         "_encoded",
         "_source",
     },  # the one other door: encoded rows, or values as they are
+    "engines/processes.py": {"_encoded", "_source"},  # sums a part of the rows for another process
 }
 
 DOORS = ("bare_rows", "bare_values")
@@ -86,7 +87,10 @@ def test_methods_and_features_have_no_door_at_all() -> None:
     for name, tree in _trees().items():
         if name.split("/")[0] in ("methods", "features", "nets", "engines"):
             names = {n.name for n in ast.walk(tree) if isinstance(n, ast.alias)}
-            assert not names & {"Dataset", *DOORS, "_data", "_bare"}, name
+            doors = {*DOORS, "_data", "_bare"}
+            if not name.startswith("engines/"):  # which declare data sets whose rows are elsewhere
+                doors |= {"Dataset"}
+            assert not names & doors, name
 
 
 def test_the_list_would_notice() -> None:

@@ -33,26 +33,38 @@ def verify(
         bool,
         typer.Option("--arithmetic", help="Do not compare with the method's questions: no JAX."),
     ] = False,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep",
+            help="Make rows again from the measurements and public seeds: finds real rows.",
+        ),
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Recompute epsilon from the certificate alone and check every file's sum.
 
     Exit code 3: the arithmetic holds, but something is left open, such as a method not known here.
     """
+    if deep and arithmetic:
+        raise LimbeckError("--deep needs the method's code, which --arithmetic does not load.")
     if release.is_file():
+        if deep:
+            raise LimbeckError(f"--deep is for releases; {release} is a file.")
         from ..evaluation import verify_scores
 
         verdict, holds = verify_scores(release), "every figure follows"
     else:
         from ..release import verify as verify_release
 
-        verdict = verify_release(release, questions=not arithmetic)
+        verdict = verify_release(release, questions=not arithmetic, deep=deep)
         holds = "every checksum holds"
     if as_json:
         print_json(
             {
                 "verified": verdict.verified,
                 "open": list(verdict.open),
+                "redone": verdict.redone,
                 "epsilon": finite(verdict.epsilon),
                 "delta": verdict.delta,
                 "not_releasable_because": verdict.certificate["not_releasable_because"],

@@ -264,6 +264,8 @@ def show_verdict(verdict: Verdict, holds: str) -> None:
         "Cross-check": f"PLD {cost.pld:.6g}, RDP {cost.rdp:.6g}",
         "Protects": f"{guarantee['unit_of_privacy']}; neighbours differ by {guarantee['neighbours']}",
     }
+    if verdict.redone:
+        lines["Made again"] = verdict.redone
     for name, words in lines.items():
         console.print(f"[{colour}]{name}[/]{' ' * (12 - len(name))}{escape(words)}")
     for words in verdict.open:

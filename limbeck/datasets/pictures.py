@@ -118,7 +118,7 @@ _READERS: Mapping[
 
 
 def _arrays(content: bytes) -> dict[str, np.ndarray]:
-    with np.load(io.BytesIO(content)) as archive:
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return dict(archive)
 
 

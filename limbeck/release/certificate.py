@@ -15,12 +15,12 @@ import os
 import platform
 from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..accounting import Budget, Charge
+from ..machine import processor
 from ..methods import AbstractMethod, origin
 from ..planning import Plan
 from ..schema import Schema
@@ -92,6 +92,7 @@ def make_certificate(
     law: bool,
     source: str,
     public_seed: int,
+    rows_seed: int | None = None,
     unpaid: str = "",
     chosen_among: Mapping[str, Any] | None = None,
     float_sums: Collection[str] = (),
@@ -108,15 +109,18 @@ def make_certificate(
         law: Whether the data were multiplied by zero (a test).
         source: Where the settings came from.
         public_seed: Of the features and the post-processing; with it they can be drawn again.
+        rows_seed: Of the released rows, likewise; None: no rows are released.
         unpaid: What in the settings was read off the rows without being paid for.
         chosen_among: The candidates that the settings were privately chosen among.
         float_sums: Names of charges whose sums were taken in float64, with a proven margin.
         check: How the schema was held against the rows before the run; by default it was not.
-        engine: Where the sums were computed, with `name` and `version`; by default in this process.
+        engine: Where the sums were computed: `name`, `version`, and its `processors` where they are
+            not this one; by default in this process.
     """
     price = cost_of(charges, plan.budget, chosen_among)
     reasons = _reasons(plan.budget, seeded=seeded, law=law, unpaid=unpaid)
     facts, seen = schema.facts(), dict(check or schema_check_section(plan))
+    ran_on = dict(engine or {"name": "local", "version": None})
     first = LOOKED if seen["seen"] == "without noise" else ASSUMPTIONS[0]
     return {
         "format": FORMAT,
@@ -131,15 +135,15 @@ def make_certificate(
         "shares": {c.name: s for c, s in zip(plan.charges, plan.shares, strict=True)},
         "noise": _noise(charges, seeded, float_sums),
         "data": _data(plan, schema, facts),
-        "method": _method(plan, source, public_seed, chosen_among),
+        "method": _method(plan, source, public_seed, rows_seed, chosen_among),
         "public_files": [dict(file) for file in plan.method.public_files()],
         "check": seen,
         "trust_model": TRUST_MODEL,
         "assumptions": [first, *_assumptions(plan, schema)],
         "limits": list(LIMITS),
-        "engine": dict(engine or {"name": "local", "version": None}),
-        "machine": _machine(),
-        "software": _versions(),
+        "engine": {name: ran_on[name] for name in ("name", "version")},
+        "machine": machine_facts(ran_on.get("processors")),
+        "software": package_versions(),
         "papers": list(plan.method.papers),
         "signature": None,
     }
@@ -185,14 +189,16 @@ def redistilled(
     """
     digest = certificate_digest(certificate)
     again = {"settings": method.settings(), "redistilled_from": digest}
+    if certificate["version"] > 1:
+        again["rows_seed"] = certificate["method"]["public_seed"]
     renewed = {
         **certificate,
         "created": _today(),
         "method": {**certificate["method"], **again},
-        "software": _versions(),
+        "software": package_versions(),
     }
     if certificate["version"] > 1:
-        renewed["machine"] = _machine()
+        renewed["machine"] = machine_facts()
     check_questions(renewed, schema, type(method))
     return renewed
 
@@ -247,7 +253,11 @@ def _data(plan: Plan, schema: Schema, facts: Mapping[str, Any]) -> dict[str, Any
 
 
 def _method(
-    plan: Plan, source: str, public_seed: int, chosen_among: Mapping[str, Any] | None
+    plan: Plan,
+    source: str,
+    public_seed: int,
+    rows_seed: int | None,
+    chosen_among: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     return {
         "name": plan.method.name,
@@ -256,6 +266,7 @@ def _method(
         "settings": plan.method.settings(),
         "settings_source": source,
         "public_seed": public_seed,
+        "rows_seed": rows_seed,
         "redistilled_from": None,
         "chosen_among": None if chosen_among is None else dict(chosen_among),
     }
@@ -297,28 +308,19 @@ def _noise(charges: Sequence[Charge], seeded: bool, float_sums: Collection[str])
     }
 
 
-def _machine() -> dict[str, Any]:
+def machine_facts(processors: Sequence[Mapping[str, str]] | None = None) -> dict[str, Any]:
     """Where the sums were computed: maps in floating point give the same bits on like machines."""
     import jax
 
-    processor = {"architecture": platform.machine(), "model": _processor_model()}
     return {
         "system": platform.system(),
-        "processors": [processor],
+        "processors": [dict(one) for one in processors or [processor()]],
         "device": jax.default_backend(),
     }
 
 
-def _processor_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or "unknown"
-
-
-def _versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
+    """Versions of Python and of the packages that matter."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

@@ -17,7 +17,7 @@ import pandas as pd
 from ..errors import LimbeckError
 from ..methods import ANYTHING, Given, RowSource, Wanted
 from ..methods.wanted import chosen_rows
-from ..schema import Category, Condition, GivenRows, Learned, Schema
+from ..schema import Among, Category, Condition, GivenRows, Learned, Schema
 from .images import Images
 
 ROUNDS = 25
@@ -76,20 +76,31 @@ class _Ruled:
     def __init__(self, schema: Schema, source: RowSource, wanted: Wanted) -> None:
         self.schema, self.source, self.learned = schema, source, schema.learned
         self.given = GivenRows(self.learned)
-        free = {column.name: column for column in self.learned.undecided}
         self.later: list[Condition] = []
         """Conditions on columns that rules decide: they are met by choosing."""
-        sooner = []
-        for condition in wanted.conditions:
+        free = {column.name: column for column in self.learned.undecided}
+        sooner: dict[str, Any] = {}
+        for condition in (self._sooner(given) for given in wanted.conditions):
             name = condition.column.name
-            if condition.column.kind == "label":
-                sooner.append(condition)
-            elif name in free:
-                sooner.append(replace(condition, column=free[name]))  # type: ignore[arg-type]
-            else:
+            if condition.column.kind != "label" and name not in free:
                 self.later.append(condition)
-        self.wanted = replace(wanted, conditions=tuple(sooner))
+                continue
+            if name in free:
+                condition = replace(condition, column=free[name])  # type: ignore[arg-type]
+            sooner[name] = sooner[name].together(condition) if name in sooner else condition
+        self.wanted = replace(wanted, conditions=tuple(sooner.values()))
         self.words = wanted.words
+
+    def _sooner(self, condition: Condition) -> Condition:
+        """A condition on a category that a table decides, as one on what decides it."""
+        while (found := self.learned.table_of(condition.column.name)) is not None:
+            column, table = found
+            assert isinstance(condition, Among) and isinstance(column, Category)
+            codes = frozenset(code for code, decided in table.items() if decided in condition.codes)
+            if not codes:
+                raise LimbeckError(f"No row can meet {condition.words}.")
+            condition = replace(condition, column=column, codes=codes)
+        return condition
 
     def values(self, rows: int, seed: int) -> tuple[Values, int, int]:
         """Values of all columns, and how many rows were drawn again and evenly."""
@@ -172,22 +183,24 @@ class _Ruled:
     def _chosen(self, rows: int, seed: int) -> tuple[Values, int, int]:
         """Rows that meet conditions on decided columns, chosen among many."""
         names = list(self.learned.columns)
-        inner = _Ruled(self.schema, self.source, self.wanted)
-        counts = np.zeros(3)
+        counts = np.zeros(2)
 
         def some(many: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-            values, again, evenly = inner.values(many, int(rng.integers(1 << 31)))
-            counts[:] += (many, again, evenly)
-            table = np.stack([values[name] for name in names], axis=1)
-            return table, np.zeros(many)
+            values = self._attempt(self.wanted, many, int(rng.integers(1 << 31)))
+            return np.stack([values[name] for name in names], axis=1), np.zeros(many)
 
-        def meets(drawn: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-            values = dict(zip(names, drawn[0].T, strict=True))
-            return np.logical_and.reduce([_holds(c, values) for c in self.later])
+        def meets(came: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+            values = dict(zip(names, came[0].T, strict=True))
+            met = np.logical_and.reduce([_holds(c, values) for c in self.later])
+            kept = met & ~self._bad(values, None)
+            counts[:] += met.sum(), kept.sum()
+            return kept
 
         table, _ = chosen_rows(some, meets, rows, np.random.default_rng(seed), self.words)
-        again, evenly = (round(rows * c / counts[0]) for c in counts[1:])
-        return dict(zip(names, table.T.copy(), strict=True)), again, evenly
+        again = round(rows * (1 - counts[1] / counts[0]))
+        found = dict(zip(names, table.T.copy(), strict=True))
+        self._check(found, None)
+        return found, again, 0
 
     def _check(self, found: Values, given: Given | None) -> None:
         """Nothing leaves that breaks a rule."""

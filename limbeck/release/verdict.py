@@ -34,6 +34,8 @@ class Verdict:
     certificate: Mapping[str, Any]
     open: tuple[str, ...] = ()
     """What stands against calling the release verified, in words; empty if nothing does."""
+    redone: str = ""
+    """What was made again from the release's own numbers, in words; empty if nothing was."""
 
     @property
     def verified(self) -> bool:
@@ -49,12 +51,14 @@ class Verdict:
         return self.cost.delta
 
 
-def verify(folder: str | Path, *, questions: bool = True) -> Verdict:
+def verify(folder: str | Path, *, questions: bool = True, deep: bool = False) -> Verdict:
     """Recompute epsilon from a release's certificate alone, and check every file against its sum.
 
     Args:
         folder: The release.
         questions: Also compare the charges with what the named method asks; needs JAX.
+        deep: Also make again what is free, from the measurements and public seeds, and compare: takes
+            about as long as `limbeck.redistill`.
 
     Returns:
         What it costs, and in `open` what could not be compared: an unknown method, say.
@@ -79,7 +83,9 @@ def verify(folder: str | Path, *, questions: bool = True) -> Verdict:
         if isinstance(error, ReleaseError):
             raise
         raise ReleaseError(f"{folder} is incomplete or malformed: {error!r}.") from None
-    return Verdict(cost=price, certificate=certificate, open=tuple(still_open))
+    redone, deeply_open = _redone(folder, certificate) if deep else ("", [])
+    still_open += deeply_open
+    return Verdict(cost=price, certificate=certificate, open=tuple(still_open), redone=redone)
 
 
 def _weaknesses(certificate: Mapping[str, Any]) -> list[str]:
@@ -113,3 +119,20 @@ def _unasked(certificate: Mapping[str, Any], folder: Path) -> list[str]:
         return [f"questions not compared: this version does not read the schema ({error})"]
     check_questions(certificate, schema, method)
     return []
+
+
+def _redone(folder: Path, certificate: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """What was made again, and why more could not be, if so."""
+    try:
+        import jax  # noqa: F401
+
+        from .deep import redo
+        from .questions import known_method
+    except ImportError as error:
+        missing = "JAX" if error.name in (None, "jax", "jaxlib") else error.name
+        return "", [f"cannot be redone: {missing} is not installed"]
+    method = known_method(certificate)
+    if isinstance(method, str):
+        return "", [f"cannot be redone: {method}"]
+    redone = redo(folder, method)
+    return redone.words, list(redone.open)

@@ -77,7 +77,7 @@ def distill(
         LimbeckError: For anything a user can mend; nothing was spent then.
     """
     check_read(data)
-    planned = plan(method, data.schema, budget, check=check)
+    planned = plan(method, data.schema, budget, check=check, engine=data.engine_name)
     if not planned.budget.private and not non_private:
         raise LimbeckError("epsilon = infinity adds no noise; say so with non_private=True.")
     if rows is not None:
@@ -188,7 +188,7 @@ def _make(
     private, noise, method = paid.private, paid.noise, planned.method
     assert isinstance(method, AbstractMethod)
     schema = private.estimate()
-    public_seed = noise.public_seed("method")
+    public_seed, seed = noise.public_seed("method"), noise.public_seed("rows")
     product = method.run(private, seed=public_seed, progress=progress)
     certificate = make_certificate(
         planned,
@@ -200,11 +200,12 @@ def _make(
         source=settings_source,
         unpaid=unpaid,
         public_seed=public_seed,
+        rows_seed=seed,
         check=schema_check_section(planned, paid.looks, paid.fits),
+        engine=None if paid.data.engine is None else paid.data.engine.facts(),
     )
     check_before_publishing(certificate, schema, type(method), product.measurements)
     count = rows or release_size(product, schema)
-    seed = noise.public_seed("rows")
     came = drawn(schema, product.source, count, seed=seed)
     return Release(
         schema=schema,

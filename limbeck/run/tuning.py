@@ -313,6 +313,7 @@ def _release(
         law=paid.noise.law,
         source=source,
         public_seed=seed,
+        rows_seed=paid.noise.public_seed("rows"),
         chosen_among=chosen,
         check=schema_check_section(planned, paid.looks, paid.fits),
     )

@@ -181,6 +181,12 @@ class Schema:
             return self.learned.inputs
         return tuple(c for c in self.columns if c.kind != "label")
 
+    @property
+    def learned_by_rules(self) -> bool:
+        """Whether methods learn other columns than the schema's own."""
+        own = tuple(c for c in self.columns if c.kind != "label")
+        return self.inputs != own
+
     @cached_property
     def learned(self) -> Learned:
         """The columns that methods learn instead of those that rules decide."""

@@ -193,7 +193,7 @@ def test_without_a_label_and_with_estimated_bounds_of_another_column(tmp_path: P
     columns = (*(c for c in RULED.columns if c.kind != "label"), weight)
     rules = tuple(rule for rule in RULED.rules if "ill" not in rule)
     schema = replace(RULED, dataset="weighed", columns=columns, rules=rules)
-    rows = stays().assign(weight=70.0)
+    rows = stays().drop(columns="ill").assign(weight=70.0)
     release = lk.distill(
         lk.read(rows, schema), QUICK, 3.0, seed=0, ledger=lk.Ledger(tmp_path / "ledger.sqlite")
     )
@@ -222,8 +222,8 @@ def test_conditions_and_rules_hold_together(
 
 
 def test_conditions_that_rules_exclude_are_named(release: lk.Release) -> None:
-    with pytest.raises(lk.LimbeckError, match="ward=maternity"):
-        release.sample(10, where=["country=France", "city=Bonn", "ward=maternity"])
+    with pytest.raises(lk.LimbeckError, match="No row can meet country=France and city=Bonn"):
+        release.sample(10, where=["country=France", "city=Bonn"])
 
 
 def test_classes_may_be_balanced(release: lk.Release) -> None:

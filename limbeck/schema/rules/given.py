@@ -33,7 +33,8 @@ class GivenRows:
         """Cells of a column that is learned as it is, from its values; NaN: missing."""
         column = self.learned.tight[name]
         if isinstance(column, Category):
-            return np.where(np.isnan(values), float(len(column.values)), values).astype(np.float32)
+            nothing = float(len(column.values)) if column.missing else 0.0  # where nothing is known
+            return np.where(np.isnan(values), nothing, values).astype(np.float32)
         return column.number.encode(values)  # type: ignore[union-attr]
 
     def half_given(self, given: Mapping[str, np.ndarray]) -> str | None:

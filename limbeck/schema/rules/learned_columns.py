@@ -160,6 +160,13 @@ class LearnedColumns:
                 clauses.append(forbidden(rule, self.tight))
         return clauses
 
+    def table_of(self, name: str) -> tuple[Column, dict[int, int]] | None:
+        """The column that decides a category in every row, and its table; None where none does."""
+        if name in self.places:
+            return None
+        found = ((self.columns[r.decides], t) for r, t in self.dependences if r.decided == name)
+        return next(found, None)
+
     @property
     def undecided(self) -> list[Column]:
         """The columns that no rule decides, as they are learned; without the label."""
