@@ -114,6 +114,28 @@ def test_a_run_of_marginals_executes_the_core_and_no_optional_question(tmp_path:
     assert set(_files("Ring 2")) - seen == {"schema/columns.py"}  # it names the kinds
     assert set(_files("Ring 3")) & seen <= PARTS_OF_EVERY_RUN | {"privacy/estimate/__init__.py"}
     assert {"planning.py", "release/arithmetic.py", "accounting/accountant.py"} <= seen
+    roads = _roads()
+    assert roads["Every run"] | roads["marginals"] <= seen
+
+
+def _roads() -> dict[str, set[str]]:
+    """The files that `docs/internals.md` names for whoever follows a run, by method."""
+    section = (ROOT / "docs" / "internals.md").read_text().split("## Roads")[1].split("\n## ")[0]
+    parts = re.split(r"^(?:- )?\*\*([\w -]+)\*\* \((\d+)", section, flags=re.MULTILINE)[1:]
+    roads = {}
+    for name, count, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        roads[name] = set(re.findall(r"`([a-z_/]+\.py)`", text))
+        assert len(roads[name]) == int(count), name
+    return roads
+
+
+def test_a_run_is_followed_through_at_most_25_files() -> None:
+    roads = _roads()
+    every = roads.pop("Every run")
+    assert set(roads) == {"marginals", "measure-once", "DP-KIP", "G-PATE"}
+    for name, road in roads.items():
+        assert all((PACKAGE / file).exists() for file in every | road), name
+        assert len(every | road) <= 25, name
 
 
 def _kinds() -> set[type[Question]]:
