@@ -182,6 +182,11 @@ class _Ruled:
 
     def _chosen(self, rows: int, seed: int) -> tuple[Values, int, int]:
         """Rows that meet conditions on decided columns, chosen among many."""
+        if self.wanted.rebalanced:
+            raise LimbeckError(
+                f"Rules decide '{self.later[0].column.name}': rows cannot be chosen by it and classes be "
+                "balanced as well."
+            )
         names = list(self.learned.columns)
         counts = np.zeros(2)
 
