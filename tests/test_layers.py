@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "limbeck"
 
 ORDER = [
-    {"chunks", "draws", "errors", "memory", "lazy", "progress", "version"},
+    {"chunks", "draws", "errors", "memory", "lazy", "npz", "progress", "version"},
     {"schema", "outside"},
     {"data", "accounting", "nets"},
     {"features"},

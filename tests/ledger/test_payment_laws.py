@@ -219,6 +219,15 @@ def test_every_file_of_a_job_is_its_owners_alone(job: Job) -> None:
     assert {p.stat().st_mode & 0o777 for p in (job.folder, job.folder.parent)} == {0o700}
 
 
+def test_a_job_that_others_could_read_is_closed_to_them(job: Job) -> None:
+    folders = (job.folder, job.folder.parent)
+    job.close()
+    for folder in folders:
+        folder.chmod(0o755)
+    with Job(folders[1], {"a": 1}):
+        assert {p.stat().st_mode & 0o777 for p in folders} == {0o700}
+
+
 def test_parts_of_a_job_keep_answers_of_their_own(job: Job) -> None:
     places = {"": job, "0": job.part("run 0"), "1": job.part("run 1")}
     places["0/1"] = job.part("run 0").part("run 1")
