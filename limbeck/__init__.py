@@ -14,6 +14,7 @@ from .lazy import lazily
 if TYPE_CHECKING:
     from . import accounting as accounting
     from . import datasets as datasets
+    from . import engines as engines
     from . import features as features
     from . import ledger as ledger
     from . import methods as methods
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .accounting import Budget as Budget
     from .data import Dataset as Dataset
     from .data import draft_schema as draft_schema
-    from .data import read as read
+    from .engines import read as read
     from .errors import BudgetExceeded as BudgetExceeded
     from .errors import DataError as DataError
     from .errors import LimbeckError as LimbeckError
@@ -75,7 +76,8 @@ else:
         __name__,
         {
             "accounting": "Budget",
-            "data": "Dataset draft_schema read",
+            "data": "Dataset draft_schema",
+            "engines": "read",
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
@@ -87,5 +89,5 @@ else:
             "scores": "Scores",
             "version": "__version__",
         },
-        rooms="accounting datasets features ledger methods nets privacy release scores",
+        rooms="accounting datasets engines features ledger methods nets privacy release scores",
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from .accounting import Budget, Charge, Cost, calibrate, calibrate_stopping, cost, stopping_cost
 from .errors import LimbeckError
 from .methods import AbstractInquiry, method_class
-from .privacy import Asked, Planned, StateCounts, Sum, Unit, estimates
+from .privacy import Asked, Planned, Question, StateCounts, Sum, Unit, estimates
 from .schema import Schema
 
 CHOICE = "choice"
@@ -65,6 +65,7 @@ def plan(
     *,
     choice: tuple[int, float] | None = None,
     check: bool = False,
+    engine: str = "local",
 ) -> Plan:
     """Calibrate everything the method and the schema will ask, jointly, to the budget.
 
@@ -74,6 +75,7 @@ def plan(
         budget: Epsilon and delta for the whole run, or epsilon alone: delta then suits the rows.
         choice: Number of candidates made from the same answers, and the share for comparing them.
         check: Whether the file is first held against the schema, with noise, as `distill` does.
+        engine: Where sums will be computed; a question that it cannot carry is refused.
     """
     if isinstance(method, str):
         method = method_class(method)()
@@ -87,8 +89,24 @@ def plan(
     if check:
         rest = [replace(one, share=(1 - CHECK_SHARE) * one.share) for one in asked]
         asked = [Asked(question=check_of(schema), share=CHECK_SHARE), *rest]
+    check_carried([one.question for one in asked], method, engine)
     charges = calibrate(*_priced(asked, Unit.of(budget, schema)), budget)
     return _planned(method, schema, budget, asked, charges, cost(charges, budget))
+
+
+def check_carried(questions: Sequence[Question], method: AbstractInquiry, engine: str) -> None:
+    """Refuse questions whose sums an engine cannot compute: before anything is paid."""
+    for question in questions:
+        if not question.runs_on(engine):
+            raise LimbeckError(
+                f"'{question.name}' cannot be answered by the engine {engine}: a {type(question).__name__} "
+                f"is summed by {', '.join(question.engines)}. Choose another method, or read the rows here."
+            )
+    if engine == "sql" and not method.only_counts:
+        raise LimbeckError(
+            f"{method.name} asks for more than counts of cells, which is all that the engine sql gives. Use "
+            "marginals, or read the table here."
+        )
 
 
 def plan_stopping(

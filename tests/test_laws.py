@@ -90,6 +90,9 @@ def test_no_person_moves_a_measurement_beyond_its_sensitivity(case: Case) -> Non
     """The same with persons of one to four rows, of which three are kept, in all classes."""
     person = lk.Person(column="id", rows_at_most=3, persons=150)
     case = replace(case, schema=replace(case.schema, person=person))
+    if not all(asked.question.persons for asked in case.method.questions(case.schema)):
+        assert not type(case.method).__module__.startswith("limbeck."), "ours are bounded so"
+        pytest.skip("a kind of another package that is bounded for rows alone")
     rows = case.rows()[:9].assign(  # type: ignore[index]
         id=["a", "b", "b", "c", "c", "c", "c", "d", None],
         ill=["no", "yes", "no", "no", "yes", "unsure", "yes", "no", "no"],
@@ -164,7 +167,7 @@ def _measured(
 @each_case
 def test_charged_is_executed(case: Case) -> None:
     release = released(case)
-    planned = lk.plan(case.method, case.schema, lk.Budget(1.0))
+    planned = lk.plan(case.method, case.schema, lk.Budget(1.0), check=True)
     assert release.certificate["charges"] == [c.facts() for c in planned.charges]
 
 

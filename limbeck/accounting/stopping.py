@@ -31,15 +31,15 @@ Alternatives = tuple[tuple[Charge, ...], ...]
 class Coins(Protocol):
     """Secret randomness."""
 
-    def uniform(self, count: int) -> np.ndarray:
-        """Uniform numbers in (0, 1]."""
+    def words(self, count: int) -> np.ndarray:
+        """Uniform 64-bit words."""
 
 
 def draw_runs(coins: Coins, mean: float) -> int:
     """How many runs: at least one, on average `mean`, from the logarithmic distribution."""
     theta, at, total = 1 - _gamma(mean), 0, 0.0
     scale = -1 / math.log1p(-theta)
-    point = float(coins.uniform(1)[0])
+    point = ((int(coins.words(1)[0]) >> 11) + 1) * 2.0**-53  # uniform in (0, 1]
     while total < point and at < 100_000:  # rounding may leave a last sliver without a run
         at += 1
         total += scale * theta**at / at

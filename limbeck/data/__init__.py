@@ -1,16 +1,25 @@
 """Reading rows, one by one, and holding them encoded. The only room that knows Arrow and Pillow."""
 
+from .ahead import THREADS as THREADS
 from .bare import bare_rows as bare_rows
 from .cells import READABLE as READABLE
+from .cells import check_types as check_types
 from .cells import family as family
+from .cells import raw_columns as raw_columns
+from .column_names import check_columns as check_columns
+from .dataset import ROWS_AT_MOST as ROWS_AT_MOST
 from .dataset import Dataset as Dataset
 from .dataset import Rows as Rows
+from .dataset import Source as Source
 from .dataset import Store as Store
+from .dataset import encoded as encoded
 from .draft import draft_schema as draft_schema
 from .images import decode_picture as decode_picture
 from .images import shrink_picture as shrink_picture
 from .partial import read_partial as read_partial
+from .persons import Sharing as Sharing
 from .persons import distinct_digests as distinct_digests
+from .persons import shared as shared
 from .reading import open_source as open_source
 from .reading import read as read
 from .texts import number as number

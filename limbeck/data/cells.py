@@ -32,10 +32,9 @@ from ..schema import (
     Schema,
     Values,
     canonical,
-    duration_seconds,
     says_nothing,
 )
-from .texts import SECONDS_PER_DAY, day, number, second, with_point
+from .texts import SECONDS_PER_DAY, day, number, with_point
 
 READABLE = {
     "numbers": {"text", "number", "boolean", "nothing"},
@@ -76,10 +75,10 @@ def raw_columns(batch: pa.RecordBatch, schema: Schema, decimal: str = ".") -> di
 def _read(array: pa.Array, column: Column, decimal: str) -> np.ndarray | Values:
     if isinstance(column, Date):
         return days(array, column.format)
-    if isinstance(column, DateTime):
-        return seconds(array, column.format, column.zone is not None)
-    if isinstance(column, Duration):
-        return spans(array)
+    if isinstance(column, DateTime | Duration):
+        from . import times
+
+        return times.seconds_of_cells(array, column)
     return values(array) if isinstance(column, Category) else numbers(array, decimal)
 
 
@@ -89,7 +88,7 @@ def _raw_form(array: pa.Array, cells: np.ndarray | Values) -> Raw:
         return cells
     unread = np.isnan(cells)
     if unread.any():
-        array = _stored(array)
+        array = stored(array)
         plain = (
             _bytes(array)
             if family(array.type) == "text" and not isinstance(array, pa.DictionaryArray)
@@ -139,8 +138,10 @@ def check_types(columns: pa.Schema, schema: Schema, where: str) -> None:
                 f'ignore = ["{column.name}"].'
             )
         if isinstance(column, DateTime):
-            _check_zone(kind, column, where)
-        if its_family not in READABLE[column.reads] or not _has_zone(kind):
+            from . import times
+
+            times.check_zone(kind, column, where)
+        if its_family not in READABLE[column.reads] or not has_known_zone(kind):
             raise DataError(
                 f"{where}: column '{column.name}' is declared as {column.kind}, which cannot be read "
                 f"from its type {kind}. Declare another kind, or convert the column."
@@ -148,25 +149,14 @@ def check_types(columns: pa.Schema, schema: Schema, where: str) -> None:
     if schema.person:
         name = schema.person.column
         kind = columns.field(name).type
-        if family(kind) not in READABLE["values"] or not _has_zone(kind):
+        if family(kind) not in READABLE["values"] or not has_known_zone(kind):
             raise DataError(
                 f"{where}: column '{name}' holds the persons' ids and is of type {kind}, which cannot "
                 "be read. Make it texts or whole numbers."
             )
 
 
-def _check_zone(kind: pa.DataType, column: DateTime, where: str) -> None:
-    """Refuse moments of one type, with a time zone or without, where the other one is declared."""
-    aware = pa.types.is_timestamp(kind) and kind.tz is not None
-    if family(kind) == "moment" and aware != (column.zone is not None):
-        has, needs = ("a", 'say zone = "..."') if aware else ("no", "leave `zone` out")
-        raise DataError(
-            f"{where}: column '{column.name}' is of type {kind}, with {has} time zone. In the schema "
-            f"{needs}, or convert the column."
-        )
-
-
-def _has_zone(kind: pa.DataType) -> bool:
+def has_known_zone(kind: pa.DataType) -> bool:
     """Whether the time zone of a type, if it has one, is known here."""
     if not pa.types.is_timestamp(kind) or kind.tz is None:
         return True
@@ -177,12 +167,12 @@ def _has_zone(kind: pa.DataType) -> bool:
     return True
 
 
-def _stored(array: pa.Array) -> pa.Array:
+def stored(array: pa.Array) -> pa.Array:
     """The array without what is only a way of storing it (dictionaries are kept)."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_run_end_encoded(array.type):
-        return _stored(pc.run_end_decode(array))
+        return stored(pc.run_end_decode(array))
     return array
 
 
@@ -201,12 +191,12 @@ def _bytes(array: pa.Array) -> pa.Array:
 
 def numbers(array: pa.Array, decimal: str = ".") -> np.ndarray:
     """Float64 with NaN for whatever is no number; texts have that mark before their fractions."""
-    array = _stored(array)
+    array = stored(array)
     if isinstance(array, pa.DictionaryArray):
-        return np.append(numbers(array.dictionary, decimal), np.nan)[_codes(array.indices)]
+        return np.append(numbers(array.dictionary, decimal), np.nan)[code_array(array.indices)]
     kind = family(array.type)
     if kind == "text" and decimal == ",":
-        return _parsed_texts(array, lambda text: number(with_point(text)))
+        return parsed_texts(array, lambda text: number(with_point(text)))
     if kind == "text":
         return _parsed_numbers(_bytes(array))
     if kind == "nothing":
@@ -238,67 +228,32 @@ def _parsed_numbers(array: pa.Array) -> np.ndarray:
 
 def days(array: pa.Array, pattern: str | None = None) -> np.ndarray:
     """Days since 1970 as float64, NaN for whatever is no date; texts are read by the pattern, if any."""
-    array = _stored(array)
+    array = stored(array)
     if isinstance(array, pa.DictionaryArray):
-        return np.append(days(array.dictionary, pattern), np.nan)[_codes(array.indices)]
+        return np.append(days(array.dictionary, pattern), np.nan)[code_array(array.indices)]
     if family(array.type) == "moment":
-        return _days_of_moments(array)
-    return _parsed_texts(array, lambda text: day(text, pattern))
+        return days_of_moments(array)
+    return parsed_texts(array, lambda text: day(text, pattern))
 
 
-def _parsed_texts(array: pa.Array, parse: Callable[[str], float]) -> np.ndarray:
+def parsed_texts(array: pa.Array, parse: Callable[[str], float]) -> np.ndarray:
     """What a parser gives for each text; NaN for nulls."""
     coded = values(array)
     return np.asarray([*map(parse, coded.distinct), np.nan])[coded.codes]
 
 
-def _days_of_moments(array: pa.Array) -> np.ndarray:
+def days_of_moments(array: pa.Array) -> np.ndarray:
     per_day = 1
     if not pa.types.is_date32(array.type):
         unit = "ms" if pa.types.is_date64(array.type) else array.type.unit
         per_day = SECONDS_PER_DAY * UNITS_PER_SECOND[unit]
-    whole_days = _counts(array) // per_day
+    whole_days = counts_of(array) // per_day
     absent = array.is_null().to_numpy(zero_copy_only=False)
     absent |= (whole_days < FIRST_DAY) | (whole_days > LAST_DAY)
     return np.where(absent, np.nan, whole_days.astype(np.float64))
 
 
-# ---- moments and spans --------------------------------------------------------------------------
-
-
-def seconds(array: pa.Array, pattern: str | None, aware: bool) -> np.ndarray:
-    """Seconds since 1970 as float64, NaN for whatever is no moment."""
-    array = _stored(array)
-    if isinstance(array, pa.DictionaryArray):
-        return np.append(seconds(array.dictionary, pattern, aware), np.nan)[_codes(array.indices)]
-    if family(array.type) != "moment":
-        return _parsed_texts(array, lambda text: second(text, pattern, aware))
-    whole_days = _days_of_moments(array)
-    if pa.types.is_timestamp(array.type):  # else whole days
-        per_second = UNITS_PER_SECOND[array.type.unit]
-        within = _counts(array) % (SECONDS_PER_DAY * per_second)
-        # Texts know no less than a microsecond.
-        parts = within % per_second * 10**6 // per_second
-        return whole_days * SECONDS_PER_DAY + within // per_second + parts / 1e6
-    return whole_days * SECONDS_PER_DAY
-
-
-def spans(array: pa.Array) -> np.ndarray:
-    """Seconds of durations (of times of day: since midnight) as float64, NaN for whatever is none."""
-    array = _stored(array)
-    if isinstance(array, pa.DictionaryArray):
-        return np.append(spans(array.dictionary), np.nan)[_codes(array.indices)]
-    kind = family(array.type)
-    if kind == "number":
-        return numbers(array)
-    if kind != "span":
-        return _parsed_texts(array, duration_seconds)
-    units, per_second = _counts(array), UNITS_PER_SECOND[array.type.unit]
-    in_seconds = units // per_second + units % per_second / per_second
-    return np.where(array.is_null().to_numpy(zero_copy_only=False), np.nan, in_seconds)
-
-
-def _counts(array: pa.Array) -> np.ndarray:
+def counts_of(array: pa.Array) -> np.ndarray:
     """Units of a moment or a span, 0 for nulls."""
     whole = pa.int32() if array.type.bit_width == 32 else pa.int64()
     return array.view(whole).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -309,17 +264,17 @@ def _counts(array: pa.Array) -> np.ndarray:
 
 def values(array: pa.Array) -> Values:
     """Codes into distinct texts."""
-    array = _stored(array)
+    array = stored(array)
     if isinstance(array, pa.DictionaryArray):
         inner = values(array.dictionary)  # it may hold nulls, or a text twice
-        return Values(np.append(inner.codes, -1)[_codes(array.indices)], inner.distinct)
+        return Values(np.append(inner.codes, -1)[code_array(array.indices)], inner.distinct)
     kind = family(array.type)
     if kind == "nothing":
         return Values(np.full(len(array), -1, np.int64), [])
     if pa.types.is_float16(array.type):  # not every version of Arrow can encode it
         array = pc.cast(array, pa.float32())
     coded = pc.dictionary_encode(_bytes(array) if kind == "text" else array)
-    codes, texts = _codes(coded.indices), _texts(coded.dictionary)
+    codes, texts = code_array(coded.indices), _texts(coded.dictionary)
     hidden = [i for i, text in enumerate(texts) if text is None]
     if hidden:
         codes = np.where(np.isin(codes, hidden), -1, codes)
@@ -342,7 +297,7 @@ def object_texts(cells: list[object]) -> pa.Array:
     )
 
 
-def _codes(indices: pa.Array) -> np.ndarray:
+def code_array(indices: pa.Array) -> np.ndarray:
     return indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import IO, cast
@@ -17,6 +16,7 @@ import pyarrow.csv as pa_csv
 
 from ..errors import DataError
 from ..schema import Raw, Schema
+from .ahead import in_order
 from .cells import raw_columns
 from .column_names import check_columns, plain_reason
 
@@ -38,13 +38,15 @@ class CsvSource:
         check_columns(self.names, schema, str(self.path))
 
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
-        wanted = schema.names_read
+        def read(lines: bytes) -> list[Mapping[str, Raw]]:
+            clean = _clean(lines, self.delimiter, self.encoding)
+            table = self._table(clean, schema.names_read)
+            return [raw_columns(batch, schema, schema.decimal) for batch in table.to_batches()]
+
         try:
-            blocks = records(self.path, self.delimiter, self.encoding)
-            with closing(ahead(self._table(lines, wanted) for lines in blocks)) as tables:
-                for table in tables:
-                    for batch in table.to_batches():
-                        yield raw_columns(batch, schema, schema.decimal)
+            with closing(in_order(read, _records(self.path))) as read_blocks:
+                for batches in read_blocks:
+                    yield from batches
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"Cannot read {self.path}: {plain_reason(error)}.") from None
 
@@ -55,6 +57,7 @@ class CsvSource:
         that let go of it while the program ends would bring it down.
         """
         memory = pa.BufferOutputStream()
+        memory.write(b"\n")  # else Arrow drops a byte order mark that the first record begins with
         memory.write(lines)
         return pa_csv.read_csv(
             pa.BufferReader(memory.getvalue()),
@@ -76,15 +79,6 @@ class CsvSource:
         ).combine_chunks()  # fmt: skip
 
 
-def ahead(tables: Iterator[pa.Table]) -> Generator[pa.Table]:
-    """The same tables, the next one made while the last one is used."""
-    with ThreadPoolExecutor(max_workers=1) as helper:  # leaving waits for what is under way
-        coming = helper.submit(next, tables, None)
-        while (table := coming.result()) is not None:
-            coming = helper.submit(next, tables, None)
-            yield table
-
-
 def open_bytes(path: Path) -> IO[bytes]:
     """A file's bytes, unpacked where they are gzipped, whatever the file is called."""
     with open(path, "rb") as file:
@@ -92,21 +86,25 @@ def open_bytes(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb")) if packed else open(path, "rb")
 
 
-def records(path: Path, delimiter: str, encoding: str) -> Iterator[bytes]:
-    """The lines after the first, many at a time, so cleaned that none changes how others are read.
+def _records(path: Path) -> Iterator[bytes]:
+    """The lines after the first, many at a time."""
+    header = True
+    for lines in _whole_lines(path):
+        if header:
+            lines, header = lines[lines.find(b"\n") + 1 :] if b"\n" in lines else b"", False
+        if lines.strip(b"\r\n"):
+            yield lines
+
+
+def _clean(lines: bytes, delimiter: str, encoding: str) -> bytes:
+    """Lines so cleaned that none changes how others are read.
 
     One line is one record, and lines end with LF (or CR LF); a CR elsewhere becomes a blank. Bytes
     that are no text in the file's encoding become replacement characters; quotes that do not pair
     up within their line become blanks (an open quote would swallow the records after it); a line
     longer than `LINE_BYTES` is left out.
     """
-    header = True
-    for lines in _whole_lines(path):
-        if header:
-            lines, header = lines[lines.find(b"\n") + 1 :] if b"\n" in lines else b"", False
-        clean = _paired_quotes(_utf8(_short_lines(lines), encoding), ord(delimiter))
-        if clean.strip(b"\n"):
-            yield clean
+    return _paired_quotes(_utf8(_short_lines(lines), encoding), ord(delimiter))
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:

@@ -8,19 +8,23 @@ temporary file that no one else can open, and are read back as a memory map.
 from __future__ import annotations
 
 import hashlib
+import mmap
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from typing import IO, Protocol
+from functools import partial
+from typing import IO, Any, Protocol
 
 import numpy as np
 
 from ..errors import DataError
 from ..schema import Numbers, Raw, Schema, Values
+from .ahead import in_order
 from .persons import Sharing, person_digests, shared
 
-ROWS_IN_MEMORY = 1 << 29
-"""Bytes of encoded rows that are kept in memory (512 MiB)."""
+ROWS_IN_MEMORY = 1 << 26
+"""Bytes of cells, states or labels that are kept in memory (64 MiB each)."""
 ROWS_AT_MOST = 1 << 30
 """Rows of a data set: so many sum exactly in whole numbers of 64 bits (see `limbeck.privacy.grid`)."""
 
@@ -55,9 +59,13 @@ class Rows:
         return None if self.sharing is None else self.sharing.weights
 
     def chunks(self, size: int) -> Iterator[Rows]:
-        """Consecutive slices of at most `size` rows."""
+        """Consecutive slices of at most `size` rows; of a hidden file, no more is kept in memory."""
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
+            for array in (self.cells, self.labels, self.states):
+                if isinstance(array, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
+                    held: Any = array  # what is let go is read again if it is asked for
+                    held._mmap.madvise(mmap.MADV_DONTNEED)
 
     def take(self, at: np.ndarray | slice) -> Rows:
         states = None if self.states is None else self.states[at]
@@ -67,6 +75,9 @@ class Rows:
 
 class Dataset:
     """A schema and a source of rows; made by `limbeck.read`."""
+
+    engine: Any = None
+    """What computes sums over rows that are elsewhere; None: this process does."""
 
     def __init__(self, schema: Schema, source: Source) -> None:
         source.check(schema)
@@ -79,6 +90,11 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"Dataset({self.schema.dataset!r}, columns={len(self.schema.columns)})"
+
+    @property
+    def engine_name(self) -> str:
+        """Where sums over the rows are computed: `local` is this process."""
+        return "local" if self.engine is None else self.engine.name
 
     def with_schema(self, schema: Schema) -> Dataset:
         """The same source under another schema, such as one with estimated bounds filled in."""
@@ -129,37 +145,48 @@ def _encode(
     schema: Schema, source: Source, progress: Callable[[int], None]
 ) -> tuple[Rows, np.ndarray | None, bytes]:
     """Rows, whose they are, and a digest of the raw values."""
-    store, states, labels, count = Store(), Store(), [], 0
+    stores, count = (Store(), Store(), Store()), 0
     digest, persons = hashlib.blake2b(digest_size=32), [np.zeros((0, 2), np.uint64)]
-    for raw in source.chunks(schema):
-        for column in schema.columns:
-            _absorb(digest, raw[column.name])
-        if schema.person:
-            ids = raw[schema.person.column]
-            assert isinstance(ids, Values)
-            persons.append(person_digests(ids, schema.person))
-            _absorb(digest, persons[-1])
-        if schema.image:
-            cells = schema.image.encode(raw[schema.image.name])
-        else:
-            cells = np.stack([c.encode(raw[c.name]) for c in schema.inputs], axis=1)
-        codes = np.zeros(len(cells), np.int32)
-        if schema.label:
-            codes = schema.label.encode(raw[schema.label.name]).astype(np.int32)
-        store.add(cells)
-        states.add(np.stack([c.states(raw[c.name]) for c in schema.columns], axis=1))
-        labels.append(codes)
-        count += len(cells)
-        if count > ROWS_AT_MOST:
-            raise DataError(
-                f"'{schema.dataset}' has more rows than the {ROWS_AT_MOST:,} that limbeck can add up "
-                "exactly. Make several data sets of it, or take a part."
-            )
-        progress(count)
+    with closing(in_order(partial(encoded, schema), source.chunks(schema))) as parts:
+        for rows, own, content in parts:
+            assert rows.states is not None
+            for store, array in zip(stores, (rows.cells, rows.states, rows.labels), strict=True):
+                store.add(array)
+            if own is not None:
+                persons.append(own)
+            digest.update(content)
+            count += len(rows)
+            if count > ROWS_AT_MOST:
+                raise DataError(
+                    f"'{schema.dataset}' has more rows than the {ROWS_AT_MOST:,} that limbeck can add "
+                    "up exactly. Make several data sets of it, or take a part."
+                )
+            progress(count)
     width = schema.slots if schema.image else len(schema.inputs)
-    all_labels = np.concatenate(labels) if labels else np.zeros(0, np.int32)
-    rows = Rows(store.close(width), all_labels, states.close(len(schema.columns)))
+    cells, states = stores[0].close(width), stores[1].close(len(schema.columns))
+    rows = Rows(cells, stores[2].close(1).astype(np.int32, copy=False).reshape(-1), states)
     return rows, np.concatenate(persons) if schema.person else None, digest.digest()
+
+
+def encoded(schema: Schema, raw: Mapping[str, Raw]) -> tuple[Rows, np.ndarray | None, bytes]:
+    """Some rows encoded, 128 bits of each one's person, and a digest of the raw values."""
+    digest, persons = hashlib.blake2b(digest_size=32), None
+    for column in schema.columns:
+        _absorb(digest, raw[column.name])
+    if schema.person:
+        ids = raw[schema.person.column]
+        assert isinstance(ids, Values)
+        persons = person_digests(ids, schema.person)
+        _absorb(digest, persons)
+    if schema.image:
+        cells = schema.image.encode(raw[schema.image.name])
+    else:
+        cells = np.stack([c.encode(raw[c.name]) for c in schema.inputs], axis=1)
+    labels = np.zeros(len(cells), np.int32)
+    if schema.label:
+        labels = schema.label.encode(raw[schema.label.name]).astype(np.int32)
+    states = np.stack([c.states(raw[c.name]) for c in schema.columns], axis=1)
+    return Rows(cells, labels, states), persons, digest.digest()
 
 
 def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:

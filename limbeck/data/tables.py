@@ -7,6 +7,7 @@ spent; nothing that a row contains can raise.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.parquet as pa_parquet
 
 from ..errors import DataError
 from ..schema import Raw, Schema
+from .ahead import in_order
 from .cells import check_types, object_texts, raw_columns
 from .column_names import check_columns, check_names, plain_reason, shown
 
@@ -50,13 +52,12 @@ class ParquetSource:
             check_types(columns, schema, part.path)
 
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
-        names = schema.names_read
+        names, kept = schema.names_read, {"batch_size": CHUNK, "batch_readahead": 2}
         for part in self._parts:
             try:
-                for batch in part.to_batches(
-                    schema=part.physical_schema, columns=names, batch_size=CHUNK
-                ):
-                    yield raw_columns(batch, schema)
+                batches = part.to_batches(schema=part.physical_schema, columns=names, **kept)
+                with closing(in_order(lambda batch: raw_columns(batch, schema), batches)) as read:
+                    yield from read
             except (pa.ArrowException, OSError) as error:
                 raise _unreadable(Path(part.path), error) from None
 

@@ -1,4 +1,4 @@
-"""What a text spells: a number, a day, a moment. Each by itself, whatever other cells hold."""
+"""What a text spells: a number, a day. Each by itself, whatever other cells hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 
-from ..schema import EPOCH, spelled_by, spelled_moment
+from ..schema import EPOCH, spelled_by
 
 SECONDS_PER_DAY = 86_400
 
@@ -65,21 +65,3 @@ def day(text: str, pattern: str | None = None) -> float:
         with suppress(OverflowError):  # on the first or the last day there is
             moment = moment.astimezone(datetime.UTC)
     return float((moment.date() - EPOCH).days)
-
-
-def second(text: str, pattern: str | None = None, aware: bool = False) -> float:
-    """Seconds since 1970 of the moment that a text spells by the pattern or by ISO 8601, or NaN.
-
-    A text must name its distance to UTC if and only if `aware` is set: no cell is read by guess.
-
-    >>> second("1970-01-01T00:01"), second("1970-01-01T01:01+01:00", aware=True)
-    (60.0, 60.0)
-    >>> second("1970-01-01T01:01+01:00"), second("02.01.1970", "%d.%m.%Y")
-    (nan, 86400.0)
-    """
-    moment = spelled_moment(text, pattern)
-    if moment is None or (moment.tzinfo is not None) != aware:
-        return np.nan
-    since = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if aware else None)
-    # As moments that are no texts are counted, to the last bit.
-    return since.days * SECONDS_PER_DAY + since.seconds + since.microseconds / 1e6

@@ -6,7 +6,7 @@ from ..lazy import lazily
 
 if TYPE_CHECKING:
     from .booked import Run as Run
-    from .booked import new_run as new_run
+    from .booked import planned_run as planned_run
     from .filters import spent as spent
     from .job import Job as Job
     from .ledger import Account as Account
@@ -14,16 +14,15 @@ if TYPE_CHECKING:
     from .ledger import unfinished as unfinished
     from .paid import PaidRun as PaidRun
     from .paid import paid_run as paid_run
-    from .paid import planned_run as planned_run
     from .paid import randomness as randomness
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "booked": "Run new_run",
+            "booked": "Run planned_run",
             "filters": "spent",
             "job": "Job",
             "ledger": "Account Ledger unfinished",
-            "paid": "PaidRun paid_run planned_run randomness",
+            "paid": "PaidRun paid_run randomness",
         },
     )

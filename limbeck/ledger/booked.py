@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..accounting import Charge, Cost
+from ..accounting import Charge
 from ..errors import LimbeckError
+
+if TYPE_CHECKING:
+    from ..planning import Plan
 
 
 @dataclass(frozen=True)
@@ -49,26 +52,20 @@ class Run:
             ) from None
 
 
-def new_run(
-    dataset: str,
-    method: str,
-    charges: Sequence[Charge],
-    cost: Cost,
-    adjacency: str,
-    unit: str = "row",
-) -> Run:
-    """A run to be booked, at what its plan costs."""
+def planned_run(planned: Plan) -> Run:
+    """A plan as the ledger would book it: at what it costs, for whose presence it hides."""
+    schema, cost = planned.schema, planned.cost
     private = math.isfinite(cost.epsilon)
     return Run(
         id=uuid.uuid4().hex,
-        dataset=dataset,
-        method=method,
+        dataset=schema.dataset,
+        method=planned.method.name,
         epsilon=cost.epsilon,
         delta=cost.delta,
-        adjacency=adjacency,
-        charges=tuple(charges),
+        adjacency=planned.budget.adjacency,
+        charges=planned.charges,
         private=private,
         status="running" if private else "never released",
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        unit=unit,
+        unit=f"person by {schema.person.column}" if schema.person else "row",
     )

@@ -6,27 +6,23 @@ that is mostly unusable, the run ends there. Else all charges are booked before 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..accounting import Budget, Charge, Cost
+from ..accounting import Budget, Charge
 from ..data import Dataset
-from ..errors import DataError, LimbeckError, LimbeckWarning
-from ..planning import Plan
+from ..errors import LimbeckError
+from ..planning import Plan, check_carried
 from ..privacy import Noise, Private
 from ..progress import Progress
-from ..schema import Fit, can_tell, fits_of
-from .booked import Run, new_run
+from ..schema import Fit, fits_of
+from .booked import Run, planned_run
 from .identity import another_plan, identity, kept_plan
 from .job import Job
 from .ledger import Ledger
-
-STOPPED = "stopped by its check"
-WARNED = 0.05
-"""Share of unusable cells from which on a column is warned of."""
+from .schema_check import STOPPED, misfit, unusable_columns, warn_of_misfits
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +73,7 @@ def paid_run(
         also: Whatever else sets this run apart from others with the same plan.
         parts: The charges of every run that may take place within this one.
     """
+    check_carried([p.question for p in planned.questions], planned.method, data.engine_name)
     ledger, noise = ledger or Ledger(), noise or Noise()
     if noise.law and not noise.seeded:
         raise LimbeckError("law mode is a test of the software and needs a seed.")
@@ -98,24 +95,6 @@ def randomness(seed: int | None, noise: Noise | None) -> Noise:
     if noise is not None and seed is not None:
         raise LimbeckError("Give a seed or a noise, not both.")
     return noise or (Noise() if seed is None else Noise.from_seed(seed))
-
-
-def misfit(words: Sequence[str], price: Cost) -> DataError:
-    """Why a run was stopped by its check."""
-    reasons = " ".join(f"Column{w.removeprefix('column')}" for w in words)
-    return DataError(
-        f"Stopped by the noisy check, before anything else was paid for: the file does not fit its "
-        f"schema. {reasons} Spent was the check alone, epsilon {price.epsilon:.2g}; nothing was written. "
-        "Mend the schema or the file; to go on without a check: check=False."
-    )
-
-
-def planned_run(planned: Plan) -> Run:
-    """A plan as the ledger would book it: at what it costs, for whose presence it hides."""
-    schema, budget = planned.schema, planned.budget
-    unit = f"person by {schema.person.column}" if schema.person else "row"
-    charged = (planned.charges, planned.cost, budget.adjacency)
-    return new_run(schema.dataset, planned.method.name, *charged, unit)
 
 
 @dataclass(frozen=True)
@@ -160,29 +139,24 @@ class _Booking:
 
     def settle(self, run: str, private: Private) -> tuple[Fit, ...]:
         """Ask the check, and pay for the rest if it finds no column mostly unusable."""
-        check, columns = self.planned.check, self.planned.schema.columns
+        check, plan = self.planned.check, self.planned
         if check is None:
             return ()
         answer = private.ask(check.question.name)
+        columns = plan.schema.columns
         fits = fits_of(columns, answer.values.reshape(len(columns), -1), answer.noise)
-        if self.ledger.booked(run) == self.planned.charges:  # resumed: it was decided before
+        if self.ledger.booked(run) == plan.charges:  # resumed: it was decided before
             return fits
         try:
-            self._decide(run, fits)
+            if unusable := unusable_columns(fits):
+                self.ledger.finish(run, STOPPED)
+                raise misfit(unusable, plan.check_cost)
+            self.ledger.charge(plan.schema.lifetime, replace(planned_run(plan), id=run))
         except LimbeckError:
             self.job.erase()
             raise
+        warn_of_misfits(fits)
         return fits
-
-    def _decide(self, run: str, fits: Sequence[Fit]) -> None:
-        fits = fits if can_tell(fits) else ()
-        unusable = [fit.words for fit in fits if fit.mostly_unusable]
-        if unusable:
-            self.ledger.finish(run, STOPPED)
-            raise misfit(unusable, self.planned.check_cost)
-        self.ledger.charge(self.planned.schema.lifetime, replace(planned_run(self.planned), id=run))
-        for fit in (fit for fit in fits if fit.exceeds(WARNED)):
-            warnings.warn(f"By the noisy check, {fit.words}", LimbeckWarning, stacklevel=2)
 
     def _first(self, run: Run) -> Run:
         """What is booked first: the check alone, if there is one."""

@@ -42,6 +42,8 @@ class AbstractInquiry(abc.ABC):
     does not hold older releases against questions they never asked."""
     papers: ClassVar[tuple[str, ...]]
     """References that whoever uses the answers should cite."""
+    only_counts: ClassVar[bool] = False
+    """Whether all it asks are counts of cells and of pairs of cells, which a database can give."""
     needs_bare_rows: ClassVar[bool] = False
     """Whether it promises nothing, and so runs at epsilon = infinity only."""
 

@@ -7,6 +7,7 @@ from ..lazy import lazily
 if TYPE_CHECKING:
     from .asked import Asked as Asked
     from .discrete import discrete_gaussian as discrete_gaussian
+    from .engine import Work as Work
     from .estimate import OTHER as OTHER
     from .estimate import FrequentValues as FrequentValues
     from .estimate import Quantiles as Quantiles
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .map_spec import MapSpec as MapSpec
     from .maps import chunk_rows as chunk_rows
     from .maps import evaluated as evaluated
+    from .measurement import Measurement as Measurement
     from .noise import Noise as Noise
     from .noise import Stream as Stream
     from .poisson.ghost_features import FeatureGradients as FeatureGradients
@@ -29,12 +31,12 @@ if TYPE_CHECKING:
     from .poisson.row_gradients import RowGradients as RowGradients
     from .poisson.row_gradients import RowSums as RowSums
     from .private import Private as Private
-    from .question import Measurement as Measurement
     from .question import Mechanism as Mechanism
     from .question import Planned as Planned
     from .question import Question as Question
     from .question import RowAccess as RowAccess
     from .question import Session as Session
+    from .question import State as State
     from .question import Unit as Unit
     from .questions.bare import BareRows as BareRows
     from .questions.choice import Candidates as Candidates
@@ -61,6 +63,7 @@ else:
         {
             "asked": "Asked",
             "discrete": "discrete_gaussian",
+            "engine": "Work",
             "estimate": "OTHER FrequentValues Quantiles estimates",
             "grid": "GridSum clip_rows",
             "laplace": "discrete_laplace",
@@ -73,7 +76,8 @@ else:
             "poisson.gradients": "Gradients",
             "poisson.row_gradients": "RowBlocks RowGradients RowSums",
             "private": "Private",
-            "question": "RowAccess Measurement Mechanism Planned Question Session Unit",
+            "measurement": "Measurement",
+            "question": "RowAccess Mechanism Planned Question Session State Unit",
             "questions.bare": "BareRows",
             "questions.choice": "Candidates Choice",
             "questions.head": "Head",

@@ -26,10 +26,6 @@ class Stream:
         """`count` uniform 64-bit words."""
         return np.frombuffer(self._cipher.update(bytes(8 * count)), dtype=np.uint64)
 
-    def uniform(self, count: int) -> np.ndarray:
-        """Uniform numbers in (0, 1] on the grid of 53 bits."""
-        return ((self.words(count) >> np.uint64(11)) + np.uint64(1)) * 2.0**-53
-
     def below(self, limit: int) -> int:
         """One uniform integer in [0, limit), exact for any limit."""
         size = (limit.bit_length() + 7) // 8

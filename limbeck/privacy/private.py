@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from ..accounting import Charge
 from ..data import Dataset
@@ -20,21 +18,15 @@ from ..errors import DataError
 from ..progress import Progress
 from ..schema import Schema
 from .estimate import estimated
+from .kept import Answers, KeptAnswers
 from .map_spec import build_map, map_digest, public_digest
+from .measurement import Measurement
 from .noise import Noise
-from .question import Measurement, Planned, Question, RowAccess, State, Unit
+from .question import Planned, Question, RowAccess, State, Unit
 
 Step = Callable[[State], tuple[Measurement, ...]]
 NOTHING: State = {}
 """The state of a question that no earlier answer has shaped."""
-
-
-class Answers(Protocol):
-    """Where noisy answers are kept, so that a killed run resumes without paying twice."""
-
-    def load(self, name: str, *, digest: str) -> np.ndarray | None: ...
-
-    def save(self, name: str, answer: np.ndarray, *, digest: str) -> None: ...
 
 
 class Private:
@@ -58,7 +50,8 @@ class Private:
         answers: Answers | None = None,
         progress: Progress = lambda phase, done: None,
     ) -> None:
-        self._data, self._unit, self._noise, self._answers = data, unit, noise, answers
+        self._data, self._unit, self._noise = data, unit, noise
+        self._answers = KeptAnswers(answers)
         person = data.schema.person
         declared = (False, 1) if person is None else (True, person.rows_at_most)
         if (unit.person, unit.rows_at_most) != declared:
@@ -139,18 +132,22 @@ class Private:
             self.float_sums += [charge.name for charge in planned.charges]
         progress = self._progress_of(question)
         access = RowAccess(data=self._data, noise=self._noise, progress=progress, key=self._key)
-        session = mechanism.session(access, row_map)
+        engine = self._data.engine
+        if engine is None:
+            session = mechanism.session(access, row_map)
+        else:  # the rows are elsewhere: what is asked of them goes there
+            session = engine.prepare(planned, self._unit, self.schema, spec, state, access)
 
         def step(now: State) -> tuple[Measurement, ...]:
             number, asked = self._count(question), public_digest(digest, now)
-            answers = self._kept(planned, number, asked)
+            answers = self._answers.load(planned, number, asked)
             if answers is None:
                 partial = session.partial(number, now)
                 if self._noise.law:  # a test of the software: the answer is noise alone
                     partial = mechanism.zero()
                 suffix = f"/{number}" if stepwise else ""
                 answers = mechanism.finish(partial, lambda c: self._noise.stream(c.name + suffix))
-                self._keep(planned, number, asked, answers)
+                self._answers.save(planned, number, asked, answers)
             else:
                 session.skip(number, now)
             self._progress(name, (number + 1) / question.steps)
@@ -170,26 +167,6 @@ class Private:
         self._asked[question.name] = done + 1
         return done
 
-    def _kept(self, planned: Planned, number: int, digest: str) -> tuple[Measurement, ...] | None:
-        """The answer that was already given in this job to this very question."""
-        answers = []
-        for charge in planned.charges:
-            if self._answers is None or not planned.question.kept:
-                return None
-            values = self._answers.load(_kept_name(planned, charge, number), digest=digest)
-            if values is None:
-                return None
-            answers.append(Measurement.under(charge, values))
-        return tuple(answers)
-
-    def _keep(
-        self, planned: Planned, number: int, digest: str, answers: tuple[Measurement, ...]
-    ) -> None:
-        if self._answers is not None and planned.question.kept:
-            for charge, answer in zip(planned.charges, answers, strict=True):
-                name = _kept_name(planned, charge, number)
-                self._answers.save(name, answer.values, digest=digest)
-
 
 def _check_priced(planned: Planned, unit: Unit) -> None:
     """A question is answered at the price of its own charges, whatever their noise; no sampling,
@@ -202,7 +179,3 @@ def _check_priced(planned: Planned, unit: Unit) -> None:
         raise RuntimeError(f"'{planned.question.name}' was planned as another kind of question")
     if not all(charge.noise_multiplier >= 0 for charge in planned.charges):  # NaN: never calibrated
         raise RuntimeError(f"'{planned.question.name}' was planned without noise")
-
-
-def _kept_name(planned: Planned, charge: Charge, number: int) -> str:
-    return f"{charge.name}-{number}" if planned.question.stepwise else charge.name

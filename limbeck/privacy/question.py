@@ -8,16 +8,20 @@ noise and charge have one owner and cannot disagree. Each kind of question has a
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from functools import reduce
+from threading import Event, Lock
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..accounting import Budget, Charge
-from ..data import Dataset, Rows
+from ..data import THREADS, Dataset, Rows
 from ..errors import LimbeckError
 from ..schema import Schema
+from .measurement import Measurement
 from .noise import Noise, Stream
 from .partials import from_bytes, to_bytes
 
@@ -61,22 +65,6 @@ class Unit:
             coordinates=self.factor * charge.coordinates,
             threshold_delta=self.factor * charge.threshold_delta,
         )
-
-
-class Measurement(NamedTuple):
-    """A noisy answer, which is free to use from now on."""
-
-    values: Any
-    """Numbers, or for estimated categories texts."""
-    noise: float
-    """Scale of the noise in each number: standard deviation, or Laplace's scale; or of utilities."""
-    law: str
-    """How it was made private: the name of a mechanism, or none."""
-
-    @classmethod
-    def under(cls, charge: Charge, values: Any) -> Measurement:
-        """What was measured as a charge says."""
-        return cls(values, charge.noise, charge.mechanism if charge.noise else "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +125,10 @@ class Mechanism(abc.ABC):
         """The mechanism at work on the rows; what is made once for all steps waits for the first."""
         return OnePass(self, access, row_map)
 
+    def at(self, state: State) -> Mechanism:
+        """The mechanism at one step, for engines that keep nothing between steps."""
+        return self
+
     @abc.abstractmethod
     def finish(self, partial: Any, stream: Streams) -> tuple[Measurement, ...]:
         """Add noise, once: a measurement for each charge."""
@@ -170,11 +162,40 @@ class OnePass(Session):
     row_map: Any
 
     def partial(self, step: int, state: State) -> Any:
-        mechanism, schema, total = self.mechanism, self.access.schema, self.mechanism.zero()
-        for batch in self.access.batches(mechanism.rows_at_once(schema, self.row_map)):
-            mapped = mechanism.evaluate(self.row_map, batch, schema)
-            total = mechanism.accumulate(total, batch, mapped)
+        mechanism, schema = self.mechanism, self.access.schema
+        batches = self.access.batches(mechanism.rows_at_once(schema, self.row_map))
+        return summed(mechanism, self.row_map, schema, batches, side_by_side=THREADS)
+
+
+def summed(
+    mechanism: Mechanism,
+    row_map: Any,
+    schema: Schema,
+    batches: Iterable[Rows],
+    side_by_side: int = 1,
+) -> Any:
+    """The partial sum of batches, some worked on at once: in whole numbers their order is all one."""
+    left, turn, stopped = iter(batches), Lock(), Event()
+
+    def share(number: int) -> Any:
+        total = None
+        while not stopped.is_set():
+            with turn:
+                batch = next(left, None)
+            if batch is None:
+                break
+            mapped = mechanism.evaluate(row_map, batch, schema)
+            total = mechanism.accumulate(
+                mechanism.zero() if total is None else total, batch, mapped
+            )
         return total
+
+    with ThreadPoolExecutor(side_by_side) as pool:
+        try:
+            shares = [s for s in pool.map(share, range(side_by_side)) if s is not None]
+        finally:
+            stopped.set()  # one that failed, or was interrupted, ends the others
+    return reduce(mechanism.merge, shares) if shares else mechanism.zero()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +239,10 @@ class Question(abc.ABC):
                 "method, or take [person] out of the schema and protect rows."
             )
         return tuple(unit.charge(charge) for charge in self.measured())
+
+    def runs_on(self, engine: str) -> bool:
+        """Whether an engine can compute its sums."""
+        return engine in self.engines
 
     def exact(self, row_map: Any) -> bool:
         """Whether sums are of whole numbers all the way; else of float64 ones, with a proven margin."""

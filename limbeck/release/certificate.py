@@ -15,12 +15,12 @@ import os
 import platform
 from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..accounting import Budget, Charge
+from ..machine import processor
 from ..methods import AbstractMethod, origin
 from ..planning import Plan
 from ..schema import Schema
@@ -114,11 +114,13 @@ def make_certificate(
         chosen_among: The candidates that the settings were privately chosen among.
         float_sums: Names of charges whose sums were taken in float64, with a proven margin.
         check: How the schema was held against the rows before the run; by default it was not.
-        engine: Where the sums were computed, with `name` and `version`; by default in this process.
+        engine: Where the sums were computed: `name`, `version`, and its `processors` where they are
+            not this one; by default in this process.
     """
     price = cost_of(charges, plan.budget, chosen_among)
     reasons = _reasons(plan.budget, seeded=seeded, law=law, unpaid=unpaid)
     facts, seen = schema.facts(), dict(check or schema_check_section(plan))
+    ran_on = dict(engine or {"name": "local", "version": None})
     first = LOOKED if seen["seen"] == "without noise" else ASSUMPTIONS[0]
     return {
         "format": FORMAT,
@@ -139,8 +141,8 @@ def make_certificate(
         "trust_model": TRUST_MODEL,
         "assumptions": [first, *_assumptions(plan, schema)],
         "limits": list(LIMITS),
-        "engine": dict(engine or {"name": "local", "version": None}),
-        "machine": machine_facts(),
+        "engine": {name: ran_on[name] for name in ("name", "version")},
+        "machine": machine_facts(ran_on.get("processors")),
         "software": package_versions(),
         "papers": list(plan.method.papers),
         "signature": None,
@@ -306,25 +308,15 @@ def _noise(charges: Sequence[Charge], seeded: bool, float_sums: Collection[str])
     }
 
 
-def machine_facts() -> dict[str, Any]:
+def machine_facts(processors: Sequence[Mapping[str, str]] | None = None) -> dict[str, Any]:
     """Where the sums were computed: maps in floating point give the same bits on like machines."""
     import jax
 
-    processor = {"architecture": platform.machine(), "model": _processor_model()}
     return {
         "system": platform.system(),
-        "processors": [processor],
+        "processors": [dict(one) for one in processors or [processor()]],
         "device": jax.default_backend(),
     }
-
-
-def _processor_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or "unknown"
 
 
 def package_versions() -> dict[str, str]:

@@ -77,7 +77,7 @@ def distill(
         LimbeckError: For anything a user can mend; nothing was spent then.
     """
     check_read(data)
-    planned = plan(method, data.schema, budget, check=check)
+    planned = plan(method, data.schema, budget, check=check, engine=data.engine_name)
     if not planned.budget.private and not non_private:
         raise LimbeckError("epsilon = infinity adds no noise; say so with non_private=True.")
     if rows is not None:
@@ -201,6 +201,7 @@ def _make(
         public_seed=public_seed,
         rows_seed=seed,
         check=schema_check_section(planned, paid.looks, paid.fits),
+        engine=None if paid.data.engine is None else paid.data.engine.facts(),
     )
     check_before_publishing(certificate, schema, type(method), product.measurements)
     count = rows or release_size(product, schema)

@@ -248,13 +248,13 @@ def test_a_run_killed_after_its_check_resumes_with_the_same_answer(
     (tmp_path / "gap.csv").write_text("amount,loan\n" + "1,no\n2,yes\n" * 500)
     seen = []
 
-    def die(booking: object, run: str, fits: Any) -> None:
+    def die(fits: Any) -> None:
         seen.append(fits)
         raise KeyboardInterrupt
 
     data = lk.read(tmp_path / "gap.csv", tmp_path / "gap.toml")
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(paid._Booking, "_decide", die)
+        patched.setattr(paid, "unusable_columns", die)
         lk.distill(data, SMALL, 1.0)
     release = lk.distill(data, SMALL, 1.0)
     assert [names[:1] for _, names in booked] == [[CHECK], [CHECK]]

@@ -153,6 +153,17 @@ def test_csv_of_any_bytes_in_one_column(encoding: str, some: list[bytes]) -> Non
         assert read(some) == [row for line in some for row in read([line])]
 
 
+def test_a_byte_order_mark_before_a_record_is_read_alike_wherever_it_stands() -> None:
+    schema = schema_of("numbers", "values")
+    marked = b"\xef\xbb\xbf1,a"
+    with small_blocks() as path:
+        found = []
+        for before in (b"", b"2,b\n"):
+            path.write_bytes(b"n,c\n" + before + marked + b"\n")
+            found.append(rows_of(path, schema)[-1])
+        assert found[0] == found[1]
+
+
 def test_a_line_of_the_longest_length_is_kept_wherever_it_stands() -> None:
     """With CR LF it was kept or left out by where in the file it began."""
     schema = schema_of("values")

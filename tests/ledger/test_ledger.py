@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import types
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import pytest
 
 import limbeck as lk
 from limbeck.accounting import Charge, calibrate, cost, gaussian_epsilon, mu_for
-from limbeck.ledger import Job, Run, new_run, spent, unfinished
+from limbeck.ledger import Job, Run, spent, unfinished
 from limbeck.ledger import lock as _lock
 
 ONE = Charge(name="one", sensitivity=1.0, coordinates=1)
@@ -28,7 +29,14 @@ SAMPLED = Charge(name="many", sensitivity=1.0, coordinates=1, sampling=0.05, ste
 def _run(epsilon: float, charge: Charge = ONE, dataset: str = "d") -> Run:
     budget = lk.Budget(epsilon)
     charges = calibrate([charge], [1.0], budget)
-    return new_run(dataset, "m", charges, cost(charges, budget), "add-remove")
+    price = cost(charges, budget)
+    private = math.isfinite(price.epsilon)
+    return Run(
+        id=uuid.uuid4().hex, dataset=dataset, method="m", epsilon=price.epsilon, delta=price.delta,
+        adjacency="add-remove", charges=tuple(charges), private=private,
+        status="running" if private else "never released",
+        started="2020-01-01T00:00:00Z",
+    )  # fmt: skip
 
 
 def _life(epsilon: float, delta: float = 1e-5, filter: str = "gdp") -> lk.Lifetime:

@@ -29,7 +29,7 @@ def test_fresh_runs_share_nothing_and_hold_256_bits() -> None:
 
 def test_purposes_are_independent_streams() -> None:
     noise = Noise.from_seed(0)
-    streams = [noise.stream(f"step/{i}").uniform(1000) for i in range(40)]
+    streams = [noise.stream(f"step/{i}").words(1000) / 2.0**64 for i in range(40)]
     correlation = np.corrcoef(streams) - np.eye(40)
     assert np.abs(correlation).max() < 0.2
 

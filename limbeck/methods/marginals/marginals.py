@@ -74,6 +74,7 @@ class Marginals(AbstractMeasureOnce):
     ['class counts', 'single columns', 'pairs of columns']
     """
 
+    only_counts: ClassVar[bool] = True
     name: ClassVar[str] = "marginals"
     version: ClassVar[int] = 2
     data_kinds: ClassVar[tuple[str, ...]] = ("tables",)

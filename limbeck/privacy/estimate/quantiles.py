@@ -10,7 +10,8 @@ import numpy as np
 
 from ...data import Rows
 from ...schema import Numeric, Schema
-from ..question import Charges, Measurement, Unit
+from ..measurement import Measurement
+from ..question import Charges, Unit
 from ..questions.histogram import CountedRows, Histogram
 
 QUANTILE = 0.005

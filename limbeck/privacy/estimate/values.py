@@ -14,9 +14,9 @@ from ...data import Rows
 from ...errors import DataError
 from ...schema import Category, Values, canonical
 from ..grid import GridSum
+from ..measurement import Measurement
 from ..question import (
     Charges,
-    Measurement,
     Mechanism,
     Question,
     RowAccess,

@@ -12,9 +12,9 @@ from ...accounting import Charge
 from ...data import Rows
 from ...errors import LimbeckError
 from ..maps import padded
+from ..measurement import Measurement
 from ..question import (
     Charges,
-    Measurement,
     Mechanism,
     Question,
     RowAccess,

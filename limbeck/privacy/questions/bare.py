@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from ...accounting import Charge
 from ...data import Rows
 from ...errors import LimbeckError
+from ..measurement import Measurement
 from ..question import (
     Charges,
-    Measurement,
     Mechanism,
     Question,
     RowAccess,

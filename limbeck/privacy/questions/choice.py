@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from ...errors import LimbeckError
 from ...schema import Schema
 from ..laplace import coin_exp
 from ..maps import chunk_rows, evaluated
+from ..measurement import Measurement
 from ..noise import Stream
-from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
+from ..question import Charges, Mechanism, Question, Streams, Unit
 
 NOISE_STEPS = 10**6
 """Parts of one to which the noise is rounded up: never less than was charged."""
@@ -67,6 +68,8 @@ class Choice(Question):
         picks: Number of candidates to choose.
         epsilon: The price of one pick, whatever the budget; None: by the question's share of it.
     """
+
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
 
     candidates: int
     cells: int

@@ -13,9 +13,9 @@ from ...accounting import Charge
 from ...data import Rows, Store
 from ...schema import Schema
 from ..maps import chunk_rows, evaluated, padded
+from ..measurement import Measurement
 from ..question import (
     Charges,
-    Measurement,
     Mechanism,
     Question,
     RowAccess,
@@ -109,10 +109,36 @@ class SummedGradients(Mechanism):
     def session(self, access: RowAccess, row_map: Any) -> Session:
         return _HeadSession(self, access, row_map)
 
+    def at(self, state: State) -> Mechanism:
+        return GradientsAt(self.charges, self.products, state["weights"])
+
+    def residuals(
+        self, weights: Any, rounded: Any, norms: Any, labels: np.ndarray, size: int
+    ) -> Any:
+        """Of rows whose rounded features are given: chances less labels, at most `size` rows at once."""
+        if np.shape(weights) != self.products.blocks[0]:
+            raise RuntimeError(f"weights of shape {np.shape(weights)}, not as planned")
+        arrays = (rounded, (norms / UNIT).astype(np.float32), labels)
+        unpadded = _residuals(weights, *(padded(array, size) for array in arrays))
+        return np.asarray(unpadded)[: len(norms)]
+
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (flat,) = self.products.finish(partial, stream)
         shape = self.products.blocks[0]
         return (flat._replace(values=flat.values.reshape(shape)),)
+
+
+@dataclass(frozen=True)
+class GradientsAt(SummedGradients):
+    """One step where no features are kept: they are made again."""
+
+    weights: Any
+
+    def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> Any:
+        size = self.rows_at_once(schema, row_map)
+        phi = evaluated(row_map, size, schema.expand(batch.cells))
+        rounded, norms = self.products.grid.round_left(phi)
+        return rounded, norms, self.residuals(self.weights, rounded, norms, batch.labels, size)
 
 
 class _HeadSession(Session):
@@ -135,19 +161,13 @@ class _HeadSession(Session):
         return store.close(grid.left), np.concatenate(norms)
 
     def partial(self, step: int, state: State) -> np.ndarray:
-        weights = state["weights"]
-        if np.shape(weights) != self._mechanism.products.blocks[0]:
-            raise RuntimeError(f"weights of shape {np.shape(weights)}, not as planned")
         total, size = self._mechanism.zero(), self._size
         rounded, norms = self._rounded
         for start, batch in enumerate(self._access.rows.chunks(size)):
             at = slice(start * size, (start + 1) * size)
-            scale = (norms[at] / UNIT).astype(np.float32)
-            arrays = (rounded[at], scale, batch.labels)
-            unrounded = _residuals(weights, *(padded(array, size) for array in arrays))
-            residuals = np.asarray(unrounded)[: len(scale)]
-            mapped = rounded[at], norms[at], residuals
-            total = self._mechanism.accumulate(total, batch, mapped)
+            features = rounded[at], norms[at]
+            residuals = self._mechanism.residuals(state["weights"], *features, batch.labels, size)
+            total = self._mechanism.accumulate(total, batch, (*features, residuals))
         return total
 
 

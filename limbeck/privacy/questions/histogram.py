@@ -12,7 +12,8 @@ from ...data import Rows
 from ...schema import Schema
 from ..grid import GridSum
 from ..maps import chunk_rows, evaluated
-from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
+from ..measurement import Measurement
+from ..question import Charges, Mechanism, Question, Streams, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,7 @@ class Histogram(Question):
         bins: Number of bins, at most.
     """
 
-    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax", "sql")
     persons: ClassVar[bool] = True
 
     bins: int

@@ -12,7 +12,8 @@ import numpy as np
 from ...accounting import Charge
 from ...errors import LimbeckError
 from ..laplace import discrete_laplace
-from ..question import Charges, Measurement, Streams, Unit
+from ..measurement import Measurement
+from ..question import Charges, Streams, Unit
 from .histogram import CountedRows, Histogram
 
 LAPLACE_STEPS = 10**6

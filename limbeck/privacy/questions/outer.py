@@ -27,8 +27,9 @@ from ...schema import Schema
 from ..discrete import discrete_gaussian
 from ..grid import MARGIN, clip_rows, grid_step, weighted
 from ..maps import chunk_rows, evaluated_in_pieces
+from ..measurement import Measurement
 from ..noise import Stream
-from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
+from ..question import Charges, Mechanism, Question, Streams, Unit
 
 UNIT = 1 << 16
 """Steps of a rounded factor."""
@@ -53,13 +54,16 @@ class OuterSum(Question):
         labelled: Whether the map sees a row's label.
     """
 
-    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax", "sql")
     persons: ClassVar[bool] = True
 
     bound: float
     blocks: tuple[tuple[int, int], ...]
     groups: int = 1
     labelled: bool = False
+
+    def runs_on(self, engine: str) -> bool:
+        return super().runs_on(engine) and not (engine == "sql" and self.labelled)
 
     def measured(self) -> tuple[Charge, ...]:
         coordinates = self.groups * sum(left * right for left, right in self.blocks)

@@ -12,7 +12,8 @@ from ...data import Rows
 from ...schema import Schema
 from ..grid import GridSum
 from ..maps import chunk_rows, evaluated
-from ..question import Charges, Measurement, Mechanism, Question, Streams, Unit
+from ..measurement import Measurement
+from ..question import Charges, Mechanism, Question, Streams, Unit
 from ..row_maps import FeatureMap, GroupedFeatures
 
 MOST_CHUNK = 4096
@@ -35,7 +36,7 @@ class Sum(Question):
             map names ("map"); such a map sees the row's label. Without a declared label: none.
     """
 
-    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax", "sql")
     persons: ClassVar[bool] = True
 
     bound: float

@@ -18,9 +18,9 @@ import numpy as np
 from ...accounting import Charge
 from ...data import Rows
 from ..grid import GridSum, grid_step
+from ..measurement import Measurement
 from ..question import (
     Charges,
-    Measurement,
     Mechanism,
     Question,
     RowAccess,

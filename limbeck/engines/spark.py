@@ -1,0 +1,339 @@
+"""Sums on a Spark cluster, with limbeck's own code on every worker.
+
+Rows are encoded once, one record each, and kept on the cluster. Each task sums its own rows and gives one
+partial sum; these are merged on the cluster, then here. A task that is run again recomputes its partial sum,
+of which Spark takes one. No task draws noise, and keys travel inside the tasks alone.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..data import Dataset, Rows, Sharing, check_columns, check_types, raw_columns
+from ..errors import DataError, LimbeckError
+from ..privacy import Planned, RowAccess, Session, State, Unit, Work
+from ..schema import Raw, Schema
+from .parts import (
+    become_worker,
+    bounded_part,
+    encoded_part,
+    joined,
+    keyed_sum,
+    merged,
+    processor_text,
+    summed_part,
+    versions,
+)
+from .remote import RemoteDataset, check_portable
+
+MERGERS = 8
+"""Tasks that merge partial sums before this process does."""
+POLL_SECONDS = 0.5
+"""How often the cluster is asked how far it is."""
+FORM = "cells binary, label int, states binary, person binary, rank int, kept int, content binary"
+"""An encoded row."""
+Batches = Iterable[pa.RecordBatch]
+
+
+def read_spark(frame: Any, schema: Schema) -> Dataset:
+    """A Spark DataFrame bound to its schema; nothing is read."""
+    return RemoteDataset(schema, SparkSource(frame), partial(SparkEngine, frame))
+
+
+def open_spark(path: str, master: str | None) -> Any:
+    """Parquet at a path that the cluster can read, as a Spark DataFrame."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise LimbeckError(
+            "The engine spark needs an extra: pip install 'limbeck[spark]'."
+        ) from None
+    builder = SparkSession.builder.appName("limbeck")
+    session = (builder.master(master) if master else builder).getOrCreate()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        return session.read.parquet(path)
+    except Exception as error:
+        raise DataError(f"Spark cannot read {path} as Parquet: {type(error).__name__}.") from None
+
+
+class SparkSource:
+    """The structure of a Spark DataFrame."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def check(self, schema: Schema) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        if schema.image:
+            raise LimbeckError("Images cannot be read from Spark; read them here.")
+        check_columns(self._frame.columns, schema, "the Spark frame")
+        try:
+            columns = to_arrow_schema(self._frame.select(*_quoted(schema)).schema)
+        except Exception as error:
+            raise DataError(
+                f"the Spark frame has a column of a type that Arrow does not know ({type(error).__name__}). "
+                "Convert or drop it."
+            ) from None
+        check_types(columns, schema, "the Spark frame")
+
+    def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
+        raise DataError("The rows are with Spark, and are not read here.")
+
+
+class SparkEngine:
+    """Sums the rows of a Spark DataFrame."""
+
+    name = "spark"
+
+    def __init__(self, frame: Any, schema: Schema) -> None:
+        self._frame, self._schema, self._versions = frame, schema, versions()
+        self._kept: dict[bytes | None, Any] = {}
+        self._processors: set[str] = set()
+
+    def facts(self) -> Mapping[str, Any]:
+        found = [json.loads(text) for text in sorted(self._processors)]
+        return {
+            "name": self.name,
+            "version": str(self._frame.sparkSession.version),
+            "processors": found,
+        }
+
+    def prepare(
+        self,
+        planned: Planned,
+        unit: Unit,
+        schema: Schema,
+        spec: Any,
+        state: State,
+        access: RowAccess,
+    ) -> Session:
+        work = Work(planned=planned, unit=unit, schema=schema, spec=spec, state=state)
+        check_portable(work, "Spark")
+        return SparkSession(self, work, access)
+
+    def keyed_sum(self, key: bytes) -> np.ndarray:
+        task = partial(_digest_task, self._versions, key)
+        found = self.collect(self._encoded().select("content"), task, "found binary", "reading")
+        return sum(
+            (np.frombuffer(one, np.uint64) for one in found["found"]), np.zeros(5, np.uint64)
+        )
+
+    def partial(self, work: Work, state: State, key: bytes, told: Callable[[float], None]) -> bytes:
+        """The partial sum of all rows."""
+        name = work.planned.question.name
+        task = partial(_sum_task, self._versions, work, dict(state))
+        summed = self._bounded(key).mapInArrow(_guarded(task), "partial binary, processor string")
+        merging = partial(_merge_task, self._versions, work)
+        found = self.collect(
+            summed.repartition(MERGERS), merging, "partial binary, processor string", name, told
+        )
+        for texts in found["processor"]:
+            self._processors |= set(texts.split("\n")) - {""}
+        return merged(work, found["partial"])
+
+    def _encoded(self) -> Any:
+        if None not in self._kept:
+            columns = self._frame.select(*_quoted(self._schema))
+            task = partial(_encode_task, self._versions, self._schema)
+            self._kept[None] = columns.mapInArrow(_guarded(task), FORM).persist()
+        return self._kept[None]
+
+    def _bounded(self, key: bytes) -> Any:
+        """The rows; where persons are protected, at most so many of each, who meet by one shuffle."""
+        person = self._schema.person
+        if person is None:
+            return self._encoded()
+        if key not in self._kept:
+            task = partial(_bound_task, self._versions, key, person.rows_at_most)
+            met = self._encoded().repartition("person")
+            self._kept[key] = met.mapInArrow(_guarded(task), FORM).persist()
+        return self._kept[key]
+
+    def collect(
+        self,
+        frame: Any,
+        task: Callable[[Batches], Iterator[pa.RecordBatch]],
+        form: str,
+        name: str,
+        told: Callable[[float], None] = lambda done: None,
+    ) -> dict[str, list[Any]]:
+        """What a task makes of a frame, brought here, with progress by Spark's own tasks."""
+        done = threading.Event()
+        watcher = threading.Thread(target=_watch, args=(frame, told, done), daemon=True)
+        watcher.start()
+        try:
+            rows = frame.mapInArrow(_guarded(task), form).collect()
+        except Exception as error:  # Spark's own words may be pages long
+            raise LimbeckError(
+                f"Spark could not finish '{name}': {_reason(error)}. The same call goes on where this one "
+                "stopped, and pays nothing more."
+            ) from None
+        finally:
+            done.set()
+            watcher.join()
+        told(1.0)
+        names = [column.split()[0] for column in form.split(", ")]
+        return {n: [bytes(row[n]) if "binary" in f else row[n] for row in rows]
+                for n, f in zip(names, form.split(", "), strict=True)}  # fmt: skip
+
+
+class SparkSession(Session):
+    """A question at work on a cluster: each step is one pass over the rows that it keeps."""
+
+    def __init__(self, engine: SparkEngine, work: Work, access: RowAccess) -> None:
+        self._engine, self._work, self._access = engine, work, access
+
+    def partial(self, step: int, state: State) -> Any:
+        found = self._engine.partial(self._work, state, self._access.key, self._access.progress)
+        return self._work.mechanism.from_bytes(found)
+
+
+def _quoted(schema: Schema) -> list[str]:
+    return ["`" + name.replace("`", "``") + "`" for name in schema.names_read]
+
+
+def _reason(error: Exception) -> str:
+    """Which of limbeck's own errors a task failed with; else only its kind: texts may quote cells."""
+    text = str(error)
+    start = text.find(MARK)
+    return (
+        text[start + len(MARK) :].split("\n")[0].rstrip(". ")
+        if start >= 0
+        else type(error).__name__
+    )
+
+
+MARK = "limbeck says: "
+
+
+def _guarded(task: Callable[[Batches], Iterator[pa.RecordBatch]]) -> Any:
+    return partial(_guard, task)
+
+
+def _guard(
+    task: Callable[[Batches], Iterator[pa.RecordBatch]], batches: Batches
+) -> Iterator[pa.RecordBatch]:
+    """A task whose errors say nothing of a row, in Spark's logs neither."""
+    try:
+        yield from task(batches)
+    except LimbeckError as error:
+        raise RuntimeError(f"{MARK}{error}") from None
+    except Exception as error:
+        raise RuntimeError(f"{MARK}a worker failed with {type(error).__name__}") from None
+
+
+def _encode_task(
+    same: Mapping[str, str], schema: Schema, batches: Batches
+) -> Iterator[pa.RecordBatch]:
+    become_worker(same)
+    for batch in batches:
+        rows, content = encoded_part(raw_columns(batch, schema), schema)
+        yield _as_batch(rows, content)
+
+
+def _bound_task(
+    same: Mapping[str, str], key: bytes, most: int, batches: Batches
+) -> Iterator[pa.RecordBatch]:
+    become_worker(same)
+    parts = [_as_rows(batch) for batch in batches if batch.num_rows]
+    if parts:
+        rows = bounded_part(joined(parts), key, most)
+        yield _as_batch(rows, np.zeros((len(rows), 16), np.uint8))
+
+
+def _sum_task(
+    same: Mapping[str, str], work: Work, state: State, batches: Batches
+) -> Iterator[pa.RecordBatch]:
+    become_worker(same)
+    found = summed_part(work, state, (_as_rows(batch) for batch in batches))
+    yield _outcome([found], [processor_text()])
+
+
+def _merge_task(same: Mapping[str, str], work: Work, batches: Batches) -> Iterator[pa.RecordBatch]:
+    become_worker(same)
+    partials, processors = [], set()
+    for batch in batches:
+        partials += batch.column(0).to_pylist()
+        processors |= set(batch.column(1).to_pylist())
+    if partials:
+        yield _outcome([merged(work, partials)], ["\n".join(sorted(processors))])
+
+
+def _digest_task(same: Mapping[str, str], key: bytes, batches: Batches) -> Iterator[pa.RecordBatch]:
+    become_worker(same)
+    total = np.zeros(5, np.uint64)
+    for batch in batches:
+        total = total + keyed_sum(_matrix(batch.column(0), np.uint8), key)
+    yield pa.record_batch([pa.array([total.tobytes()], pa.binary())], names=["found"])
+
+
+def _outcome(partials: list[bytes], processors: list[str]) -> pa.RecordBatch:
+    arrays = [pa.array(partials, pa.binary()), pa.array(processors, pa.string())]
+    return pa.record_batch(arrays, names=["partial", "processor"])
+
+
+def _as_batch(rows: Rows, content: np.ndarray) -> pa.RecordBatch:
+    """Encoded rows, a record each."""
+    assert rows.states is not None
+    empty, none = np.zeros((len(rows), 0), np.uint8), np.zeros(len(rows), np.int32)
+    sharing = rows.sharing
+    arrays = {
+        "cells": _column(rows.cells.astype(np.float32, copy=False)),
+        "label": pa.array(rows.labels, pa.int32()),
+        "states": _column(rows.states),
+        "person": _column(empty if sharing is None else sharing.persons),
+        "rank": pa.array(none if sharing is None else sharing.rank.astype(np.int32)),
+        "kept": pa.array(none if sharing is None else sharing.kept.astype(np.int32)),
+        "content": _column(content),
+    }
+    return pa.record_batch(list(arrays.values()), names=list(arrays))
+
+
+def _column(matrix: np.ndarray) -> pa.Array:
+    """Each row's bytes."""
+    content = np.ascontiguousarray(matrix)
+    width = content.itemsize * content.shape[1]
+    ends = np.arange(len(content) + 1, dtype=np.int32) * width
+    return pa.Array.from_buffers(
+        pa.binary(), len(content), [None, pa.py_buffer(ends), pa.py_buffer(content)]
+    )
+
+
+def _matrix(column: pa.Array, kind: type) -> np.ndarray:
+    """What `_column` made a column of."""
+    content = b"".join(column.to_pylist())
+    return np.frombuffer(content, kind).reshape(len(column), -1)
+
+
+def _as_rows(batch: pa.RecordBatch) -> Rows:
+    person = _matrix(batch.column("person"), np.uint64)
+    sharing = None
+    if person.shape[1]:
+        sharing = Sharing(person, batch.column("rank").to_numpy(), batch.column("kept").to_numpy())
+    labels = batch.column("label").to_numpy()
+    cells, states = (
+        _matrix(batch.column(n), k) for n, k in (("cells", np.float32), ("states", np.uint8))
+    )
+    return Rows(cells, labels, states, sharing)
+
+
+def _watch(frame: Any, told: Callable[[float], None], done: threading.Event) -> None:
+    """Tell how many of Spark's running tasks are done, where the driver knows."""
+    try:
+        tracker = frame.sparkSession.sparkContext.statusTracker()
+    except Exception:  # Spark Connect has no such thing
+        return
+    while not done.wait(POLL_SECONDS):
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        tasks = sum(s.numTasks for s in stages if s)
+        if tasks:
+            told(min(1.0, sum(s.numCompletedTasks for s in stages if s) / tasks))

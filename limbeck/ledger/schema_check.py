@@ -1,0 +1,37 @@
+"""What the noisy check of the schema decides: whether a run stops, and what is warned of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from ..accounting import Cost
+from ..errors import DataError, LimbeckWarning
+from ..schema import Fit, can_tell
+
+STOPPED = "stopped by its check"
+"""What the ledger says of a run that ended so."""
+WARNED = 0.05
+"""Share of unusable cells from which on a column is warned of."""
+
+
+def unusable_columns(fits: Sequence[Fit]) -> list[str]:
+    """What is said of each column that is mostly unusable, as far as noisy counts can tell: these stop a run."""
+    return [fit.words for fit in (fits if can_tell(fits) else ()) if fit.mostly_unusable]
+
+
+def warn_of_misfits(fits: Sequence[Fit]) -> None:
+    """Warn of columns of which more than a few cells do not fit."""
+    for fit in fits if can_tell(fits) else ():
+        if fit.exceeds(WARNED):
+            warnings.warn(f"By the noisy check, {fit.words}", LimbeckWarning, stacklevel=2)
+
+
+def misfit(words: Sequence[str], price: Cost) -> DataError:
+    """Why a run was stopped by its check."""
+    reasons = " ".join(f"Column{w.removeprefix('column')}" for w in words)
+    return DataError(
+        f"Stopped by the noisy check, before anything else was paid for: the file does not fit its "
+        f"schema. {reasons} Spent was the check alone, epsilon {price.epsilon:.2g}; nothing was written. "
+        "Mend the schema or the file; to go on without a check: check=False."
+    )
