@@ -275,4 +275,6 @@ def test_names_and_values_stay_words_in_pages(tmp_path: Path) -> None:
     page.write_text(make_report([lk.Release.load(out)]))
     assert EVIL not in page.read_text()
     json.loads((out / "croissant.json").read_text())
-    assert EVIL not in (out / "README.md").read_text()
+    head, body = (out / "README.md").read_text().split("\n---\n", 1)
+    assert "<script" not in body and "&lt;script" in body
+    assert json.loads(head.splitlines()[1].partition(": ")[2]).startswith(EVIL)
