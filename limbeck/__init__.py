@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .evaluation import evaluate as evaluate
     from .evaluation import measure_scores as measure_scores
     from .ledger import Ledger as Ledger
+    from .methods import AIM as AIM
     from .methods import DPCGAN as DPCGAN
     from .methods import DPGAN as DPGAN
     from .methods import DPHP as DPHP
@@ -46,10 +47,12 @@ if TYPE_CHECKING:
     from .methods import GPATE as GPATE
     from .methods import KIP as KIP
     from .methods import METHODS as METHODS
+    from .methods import MST as MST
     from .methods import NDPDC as NDPDC
     from .methods import FullMMD as FullMMD
     from .methods import Marginals as Marginals
     from .methods import MeasureOnce as MeasureOnce
+    from .methods import PrivBayes as PrivBayes
     from .planning import Plan as Plan
     from .planning import plan as plan
     from .release import Images as Images
@@ -81,7 +84,7 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "DPCGAN DPGAN DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS NDPDC FullMMD Marginals MeasureOnce",
+            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS MST NDPDC FullMMD Marginals MeasureOnce PrivBayes",
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",

@@ -92,6 +92,7 @@ PLAY = {
     "steps": 3, "batch": 20, "discriminator_steps": 2, "discriminator_hidden": (4,), "code": 3,
     "hidden": (6,),
 }  # fmt: skip
+FEW_GROUPS = {"grid": 8, "groups": 3}
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
 
 SCATTERING = lk.methods.ScatteringKernel()
@@ -138,6 +139,14 @@ CASES = [
     _table("marginals, correlations", replace(QUICK, pairs="correlations")),
     _table("marginals, no label, rows measured", QUICK, rows=None, columns=_unlabelled()),
     _estimating("marginals", QUICK),
+    _table("aim, table", lk.AIM(**FEW_GROUPS, rounds=3, round_steps=2, last_steps=2)),
+    _table(
+        "mst, no label, rows measured",
+        lk.MST(**FEW_GROUPS, last_steps=2),
+        rows=None,
+        columns=_unlabelled(),
+    ),
+    _estimating("privbayes", lk.PrivBayes(**FEW_GROUPS)),
 ]
 
 

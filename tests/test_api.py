@@ -16,7 +16,7 @@ PUBLIC = {
     "Dataset", "read", "draft_schema", "check",
     "redistill", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify", "Verdict",
-    "DPCGAN", "DPGAN", "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS", "NDPDC",
+    "AIM", "DPCGAN", "DPGAN", "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS", "MST", "NDPDC", "PrivBayes",
     "datasets",
 }  # fmt: skip
 

@@ -6,9 +6,12 @@ from .accountant import Charge as Charge
 from .accountant import Cost as Cost
 from .accountant import calibrate as calibrate
 from .accountant import cost as cost
+from .accountant import gaussian_bound as gaussian_bound
+from .accountant import gaussian_delta as gaussian_delta
 from .accountant import gaussian_epsilon as gaussian_epsilon
 from .accountant import gaussian_mu as gaussian_mu
 from .accountant import mu_for as mu_for
+from .accountant import pure_mu as pure_mu
 from .accountant import removable_noise as removable_noise
 from .accountant import slack as slack
 from .accountant import thresholds as thresholds

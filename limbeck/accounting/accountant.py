@@ -21,7 +21,7 @@ from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from ..errors import LimbeckError
 from .budget import Budget
@@ -133,6 +133,34 @@ def gaussian_mu(charges: Sequence[Charge]) -> float | None:
     if any(c.noise_multiplier == 0 for c in charges):
         return math.inf
     return math.sqrt(sum(c.steps / c.noise_multiplier**2 for c in charges))
+
+
+def gaussian_bound(charges: Sequence[Charge]) -> float | None:
+    """The mu of Gaussian differential privacy that the charges keep to, where pure ones are priced by the
+    Gaussian that is no harder to tell apart; None if some are sampled or of another kind.
+
+    A mechanism that is epsilon-private with no delta is mu-Gaussian at mu = 2 quantile(e^epsilon / (1 + e^epsilon)):
+    its trade-off curve consists of two lines that meet where the Gaussian's, which is convex, meets the diagonal.
+    """
+    squares = 0.0
+    for charge in charges:
+        if charge.gaussian or charge.noise_multiplier == 0:
+            mu = gaussian_mu([replace(charge, steps=1)])
+        elif charge.pure:
+            mu = pure_mu(1 / charge.noise_multiplier)
+        else:
+            return None
+        squares += math.inf if mu is None else charge.steps * mu**2
+    return math.sqrt(squares)
+
+
+def pure_mu(epsilon: float) -> float:
+    """The mu of Gaussian differential privacy that pure epsilon-privacy implies.
+
+    >>> round(pure_mu(0.1), 4)
+    0.1253
+    """
+    return -2 * float(ndtri(1 / (1 + math.exp(min(epsilon, MOST_EPSILON)))))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

@@ -4,8 +4,8 @@ Later budgets may be chosen after seeing earlier releases, so runs are added up 
 valid for adaptive choices, fixed per data set:
 
 - "gdp": squared mus add (Gaussian differential privacy is closed under fully adaptive
-  composition). A run that is not Gaussian enters with the mu that its epsilon implies, and its
-  delta is set aside.
+  composition). Charges with a pure price enter with the mu that it implies; a run with sampled ones
+  enters whole, with the mu that its epsilon implies, and its delta is set aside.
 - "rdp": Renyi divergences add at one order, fixed by the lifetime budget.
 - "sum": epsilons add and deltas add.
 """
@@ -16,13 +16,13 @@ import math
 from collections.abc import Sequence
 
 from dp_accounting.rdp import RdpAccountant
-from scipy.special import ndtri
 
 from ..accounting import (
     ORDERS,
+    gaussian_bound,
     gaussian_epsilon,
-    gaussian_mu,
     mu_for,
+    pure_mu,
     slack,
     thresholds,
     without_warnings,
@@ -79,10 +79,9 @@ def spent(runs: Sequence[Run], lifetime: Lifetime) -> float:
 def _spent_gdp(runs: Sequence[Run], lifetime: Lifetime) -> float:
     squares, aside = 0.0, 0.0
     for run in runs:
-        mu = gaussian_mu(run.charges)
+        mu = gaussian_bound(run.charges)
         if mu is None:
-            # epsilon-DP implies mu-GDP at mu = 2 quantile(exp(eps) / (1 + exp(eps))).
-            mu, aside = -2 * float(ndtri(1 / (1 + math.exp(run.epsilon)))), aside + run.delta
+            mu, aside = pure_mu(run.epsilon), aside + run.delta
         else:
             aside += _set_aside(run, lifetime.epsilon)
         squares += mu * mu

@@ -14,6 +14,11 @@ from .class_counts import COUNTS as COUNTS
 from .class_counts import class_weights as class_weights
 from .distribution_matching.ndpdc import NDPDC as NDPDC
 from .gpate.gpate import GPATE as GPATE
+from .graphical.aim import AIM as AIM
+from .graphical.graphical import AbstractGraphical as AbstractGraphical
+from .graphical.mst import MST as MST
+from .graphical.privbayes import PrivBayes as PrivBayes
+from .graphical.table_rows import TableRows as TableRows
 from .kip.dp_kip import DPKIP as DPKIP
 from .kip.kernel import AbstractFeatureKernel as AbstractFeatureKernel
 from .kip.kernel import AbstractKernel as AbstractKernel

@@ -16,6 +16,9 @@ from .adversarial.dp_gan import DPGAN
 from .base import AbstractMethod
 from .distribution_matching.ndpdc import NDPDC
 from .gpate.gpate import GPATE
+from .graphical.aim import AIM
+from .graphical.mst import MST
+from .graphical.privbayes import PrivBayes
 from .kip.dp_kip import DPKIP
 from .kip.kip import KIP
 from .marginals.marginals import Marginals
@@ -39,6 +42,9 @@ OWN = (
     NDPDC,
     DPGAN,
     DPCGAN,
+    AIM,
+    MST,
+    PrivBayes,
     FullMMD,
 )
 """Classes of limbeck's own methods, in the order in which they are listed."""

@@ -20,15 +20,17 @@ from ..errors import LimbeckError
 from ..nets import Generator, build_generator, filled_network, generate, network_arrays, settle
 from ..schema import Category, Schema
 from .apportion import apportion
+from .by_class import ByClass
+from .graphical.table_rows import TableRows
 from .marginals.soft_rows import SoftRows
-from .wanted import ANYTHING, Given, Wanted, chosen_rows
+from .wanted import ANYTHING, Wanted
 
 SETTLING_ROWS = 5000
 """Generated rows over which the batch statistics of a trained generator are fixed."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generated:
+class Generated(ByClass):
     """A generator with the noisy shares of the classes."""
 
     generator: Generator
@@ -39,35 +41,7 @@ class Generated:
 
     kind = "generator"
 
-    def draw(
-        self, schema: Schema, rows: int, *, seed: int, wanted: Wanted = ANYTHING
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Encoded rows and label codes (rows,), classes in their noisy proportions.
-
-        A wanted class is generated as such; conditions on other columns are met by choosing among
-        many generated rows.
-        """
-        rng = np.random.default_rng(seed)
-        weights = wanted.class_weights(self.class_weights)
-        if wanted.given is not None:
-            labels = _given_classes(wanted.given, weights, rng)
-            return self._generated(schema, labels, rng, seed)
-        if not wanted.on_inputs:
-            return self._generated(schema, rng.permutation(apportion(weights, rows)), rng, seed)
-        if not wanted.rebalanced:
-            return self._chosen(schema, rows, weights, wanted, rng)
-        counts = np.bincount(apportion(weights, rows), minlength=len(weights))
-        one_class = np.eye(len(weights))
-        parts = [
-            self._chosen(schema, count, one_class[label], wanted, rng)
-            for label, count in enumerate(counts)
-            if count
-        ]
-        order = rng.permutation(rows)
-        slots, labels = (np.concatenate(part)[order] for part in zip(*parts, strict=True))
-        return slots, labels
-
-    def _generated(
+    def of_classes(
         self, schema: Schema, labels: np.ndarray, rng: np.random.Generator, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """One row for each label code."""
@@ -77,22 +51,6 @@ class Generated:
             return slots, labels
         # A generator gives chances of categories and of gaps: one of each is drawn.
         return schema.collapse(slots, np.random.default_rng([seed, 1])), labels
-
-    def _chosen(
-        self,
-        schema: Schema,
-        rows: int,
-        weights: np.ndarray,
-        wanted: Wanted,
-        rng: np.random.Generator,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that meet the conditions, classes in the proportions that they then have."""
-
-        def draw(many: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-            labels = rng.choice(len(weights), many, p=weights)
-            return self._generated(schema, labels, rng, int(rng.integers(1 << 31)))
-
-        return chosen_rows(draw, lambda drawn: wanted.meets(schema, drawn), rows, rng, wanted.words)
 
     def facts(self) -> dict[str, Any]:
         return dict(self.settings)
@@ -169,24 +127,14 @@ class Distilled:
         return cls(**arrays)
 
 
-RowSource = Generated | Distilled | SoftRows
+RowSource = Generated | Distilled | SoftRows | TableRows
 """What the rows of a release are drawn from."""
-SOURCES: dict[str, type[Generated] | type[Distilled] | type[SoftRows]] = {
+SOURCES: dict[str, type[RowSource]] = {
     "generator": Generated,
     "distilled": Distilled,
     "softrows": SoftRows,
+    "tables": TableRows,
 }
-
-
-def _given_classes(given: Given, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The classes that are given, others drawn by their weights (rows,)."""
-    if given.known.any():
-        raise LimbeckError(
-            "A generator fills in rows of a given class only. Give the label alone, or make a release "
-            "by marginals, whose rows can be filled in from any column."
-        )
-    drawn = rng.permutation(apportion(weights, len(given.labels)))
-    return np.where(given.labels < 0, drawn, given.labels)
 
 
 def _decided_cells(schema: Schema, slots: np.ndarray, labels: np.ndarray) -> np.ndarray:

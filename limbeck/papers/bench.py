@@ -1,4 +1,4 @@
-"""A data set on the bench: real rows to learn from and to test on, and why there may be none."""
+"""The real rows of a paper's data set, to train and to test on; or why they cannot be had here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NotRun(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """Real rows of one data set; schema.lifetime is ample."""
+    """Training and test rows of one data set, under a schema with a lifetime budget for any cell."""
 
     name: str
     schema: Schema
@@ -44,7 +44,7 @@ class Bench:
 
 @lru_cache(maxsize=1)
 def bench(name: str) -> Bench:
-    """Load a data set; what cannot be had is said with how to get it."""
+    """Load a data set. Where it cannot be had, `NotRun` says how to get it."""
     if name in EXTRA:
         schema, train, test = EXTRA[name]()
     else:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import LimbeckError
 
-HOUSE = Path(__file__).parent / "tables"
+TABLES = Path(__file__).parent / "tables"
 PAPERS = ("dp-kip", "dp-kip-scatternet", "dp-hp", "g-pate", "dp-ntk")
 KINDS = ("scores", "pictures", "settings", "data", "kernel error", "drawing")
 FIGURES = {
@@ -127,7 +127,7 @@ def find(name: str) -> Exhibit:
 def _all() -> dict[str, Exhibit]:
     exhibits = {}
     for paper in PAPERS:
-        facts = tomllib.loads((HOUSE / f"{paper}.toml").read_text(encoding="utf-8"))
+        facts = tomllib.loads((TABLES / f"{paper}.toml").read_text(encoding="utf-8"))
         shared = {k: facts.pop(k) for k in ("title", "runs", "refused")}
         for key in sorted(facts, key=lambda k: (k.rstrip("0123456789"), int(re.sub(r"\D", "", k)))):
             exhibits[f"{paper}-{key}"] = _exhibit(f"{paper}-{key}", facts[key], shared)
@@ -181,9 +181,9 @@ def _cells(facts: Mapping[str, Any]) -> Iterator[Cell]:
 
 
 def _of_column(column: Mapping[str, Any], in_row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a cell has from its column. A row's own method does not run by the column's recipe; and
-    minutes are the column's, `times` what the row says: a row with minutes of its own would hide
-    that columns differ."""
+    """What a cell takes from its column. Where the row names a method, the column's recipe is left out: it is
+    another method's. Minutes stand in the column and are multiplied by the row's `times`; both may not give
+    minutes, or one would hide the other."""
     column_facts = dict(column)
     if "method" in in_row:
         column_facts.pop("recipe", None)

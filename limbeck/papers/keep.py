@@ -35,6 +35,7 @@ class Keep:
             ) from None
 
     def release(self, identity: Mapping[str, object]) -> Path:
+        """The folder of a release; it exists once the release was made."""
         return self.folder / "releases" / _digest(identity)
 
     def ledger(self, identity: Mapping[str, object]) -> Path:
@@ -48,9 +49,11 @@ class Keep:
         return folder if folder is not None and folder.exists() else None
 
     def remember(self, fixed: Mapping[str, object], folder: Path) -> None:
+        """Note which release has the measurements that these settings ask for."""
         self.save(fixed, {"release": folder.name})
 
     def load(self, identity: Mapping[str, object]) -> dict[str, Any] | None:
+        """What was computed for this identity before, if anything."""
         path = self.folder / "scores" / f"{_digest(identity)}.json"
         try:
             return json.loads(path.read_text())["found"]
@@ -58,6 +61,7 @@ class Keep:
             return None
 
     def save(self, identity: Mapping[str, object], result: Mapping[str, Any]) -> None:
+        """Keep what was computed: written whole or not at all."""
         path = self.folder / "scores" / f"{_digest(identity)}.json"
         partial = path.with_suffix(f".{os.getpid()}")
         partial.write_text(json.dumps({"identity": identity, "found": result}, indent=2))

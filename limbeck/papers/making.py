@@ -22,7 +22,7 @@ from .exhibit import Cell
 from .keep import Keep
 
 DISTILLING = "limbeck.privacy"
-"""What answers a method's questions, whatever the method."""
+"""Room whose code takes part in every release: a change in it makes all of them anew."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,12 +32,12 @@ SIZES: dict[str, Callable[[str], int]] = {
 }
 
 SCORES_ROOM = "limbeck.scores"
-"""What gives figures, whatever made the rows."""
+"""Room whose code takes part in every score: a change in it makes all of them anew."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would do, before it does it."""
+    """How much a run would compute, known before it begins."""
 
     run: int
     cached: int
@@ -166,7 +166,7 @@ def _result(
 
 
 def _check(cell: Cell, quick: bool, only: str) -> None:
-    """Everything that is known beforehand to keep a cell from being run."""
+    """Refuse, by `NotRun`, a cell of which it is known beforehand that it cannot or shall not be run."""
     if cell.making == "quoted":
         raise NotRun("quoted by the paper from elsewhere")
     if cell.making == "method" and cell.method + cell.recipe:
@@ -266,8 +266,8 @@ def _settings(exhibit: Exhibit) -> list[Result]:
 
 
 def _inside(progress: Progress, cell: str, seed: int, seeds: int) -> Progress:
-    """Progress of a part as progress of the cell: phases follow each other, each as long as all
-    before it, which is all that is known."""
+    """Progress of the whole cell from that of one seed's phases. How many phases there are is not known:
+    each is taken to need half of what is left."""
     phases: list[str] = []
 
     def report(phase: str, done: float) -> None:

@@ -17,6 +17,7 @@ _CONTENTS = {
     "contact-sheet.png": "the first images of each class at a glance",
     "generator.npz": "the generator, with its settings in `generator.json`: draws further rows for free",
     "softrows.npz": "soft rows, from which further rows are drawn for free, with `softrows.json`",
+    "tables.npz": "tables of chances, from which further rows are drawn for free, with `tables.json`",
     "distilled.npz": "the exact numbers (`slots`, encoded rows), `labels` (codes) and, where a method "
     "makes them, labels learned for its kernel (`targets`) or `soft` ones for networks: train on these. "
     "`stored`, if there: images of which each holds several of the rows, cut out and enlarged",

@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +164,21 @@ def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column
         wanted = key in _KEYS[kind] and (kind, key) not in _OPEN
         if raw.get(key) == UNFILLED or (wanted and key not in raw):
             raise refuse(key, f"fill in `{key}` from what you know, not from looking at the rows.")
+    _check_values(kind, raw, refuse)
+    try:
+        if kind in ("text", "id"):
+            return Unread(name=name, kind=kind, place=place)
+        return _build(kind, raw)
+    except (SchemaError, TypeError, ValueError) as error:
+        # The column is named already.
+        reason = re.sub(rf"^(Column|Label|Image) '{re.escape(name)}': ", "", str(error))
+        raise refuse("name", reason) from None
+
+
+def _check_values(
+    kind: str, raw: Mapping[str, Any], refuse: Callable[[str, str], SchemaError]
+) -> None:
+    """Refuse values of a column's settings that are of another type than they should be."""
     if "values" in raw and (kind == "boolean" or raw["values"] != "estimate"):
         values = raw["values"]
         plain = isinstance(values, list) and all(isinstance(v, str | int | float) for v in values)
@@ -198,14 +213,6 @@ def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column
     outer = raw.get("outer", [0, 0])
     if not (isinstance(outer, list) and len(outer) == 2 and all(map(is_number, outer))):
         raise refuse("outer", f"expected outer = [lowest, highest], two numbers; got {outer!r}.")
-    try:
-        if kind in ("text", "id"):
-            return Unread(name=name, kind=kind, place=place)
-        return _build(kind, raw)
-    except (SchemaError, TypeError, ValueError) as error:
-        # The column is named already.
-        reason = re.sub(rf"^(Column|Label|Image) '{re.escape(name)}': ", "", str(error))
-        raise refuse("name", reason) from None
 
 
 def _build(kind: str, raw: Mapping[str, Any]) -> Column:

@@ -14,8 +14,11 @@ from limbeck.accounting import (
     Charge,
     calibrate,
     cost,
+    gaussian_bound,
+    gaussian_delta,
     gaussian_epsilon,
     mu_for,
+    pure_mu,
     removable_noise,
     slack,
     without_warnings,
@@ -230,3 +233,25 @@ def test_calibration_takes_few_evaluations_and_never_falls_short(
 def test_a_huge_epsilon_is_refused_in_words(epsilon: float) -> None:
     with pytest.raises(LimbeckError, match="smaller epsilon"):
         calibrate([ONE], [1.0], Budget(epsilon, 1e-6))
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.7, 3.0])
+def test_the_gaussian_of_a_pure_charge_is_no_harder_to_tell_apart(epsilon: float) -> None:
+    """Its delta is at least that of the worst pure mechanism, randomised response, at every epsilon."""
+    mu, truth = pure_mu(epsilon), math.exp(epsilon) / (1 + math.exp(epsilon))
+    for other in np.linspace(0.0, epsilon, 20):
+        response = max(0.0, truth - math.exp(other) * (1 - truth))
+        assert gaussian_delta(mu, float(other)) >= response - 1e-12
+
+
+def test_many_choices_cost_no_less_by_the_gaussian_bound_than_by_their_privacy_loss() -> None:
+    choices = Charge(
+        name="c", mechanism="permute-and-flip", sensitivity=1.0, noise_multiplier=8.0, coordinates=9,
+        steps=12,
+    )  # fmt: skip
+    counts = Charge(name="n", sensitivity=1.0, noise_multiplier=5.0, coordinates=4, steps=3)
+    mu = gaussian_bound([choices, counts])
+    assert mu is not None
+    bound, claimed = gaussian_epsilon(mu, 1e-6), cost([choices, counts], Budget(9.0, 1e-6)).pld
+    assert claimed <= bound * (1 + 1e-3) and bound < 1.3 * claimed
+    assert gaussian_bound([replace(counts, sampling=0.1)]) is None

@@ -25,6 +25,12 @@ QUESTIONS = {
     "g-pate": (1, "f3eeb494de77a7fb"),
     "dp-kip": (2, "33ebfac9ce06b36e"),
     "kip": (1, "d3c2797b5ac8dbde"),
+    "ndpdc": (1, "5d2b407dff197a4e"),
+    "dp-gan": (1, "b842bc6374c42dac"),
+    "dp-cgan": (1, "b842bc6374c42dac"),
+    "aim": (1, "0a114dc736546702"),
+    "mst": (1, "fdbc61548a76c346"),
+    "privbayes": (1, "67ba63d306ad409c"),
     "full-mmd": (1, "d3c2797b5ac8dbde"),
 
 }  # fmt: skip
