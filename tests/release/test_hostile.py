@@ -22,6 +22,7 @@ from test_verify import reseal
 
 import limbeck as lk
 from limbeck import npz
+from limbeck.ledger import Job
 from limbeck.report import make_report
 
 ROOT = Path(__file__).parents[2]
@@ -202,6 +203,24 @@ def test_a_running_process_keeps_what_it_works_on(tmp_path: Path) -> None:
 
     fill(tmp_path / "out", outer, force=True)
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["outer"]
+
+
+def test_measured_scores_are_written_before_their_job_is_erased(
+    sealed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a kill between the two would lose what was paid for."""
+    ledger, seen = lk.Ledger(tmp_path / "l.sqlite"), []
+    erase = Job.erase
+
+    def spy(self: Job) -> None:
+        seen.append((tmp_path / "scores.json").exists())
+        erase(self)
+
+    monkeypatch.setattr(Job, "erase", spy)
+    test = lk.read(table_rows(40, seed=5), table_schema())
+    release = lk.Release.load(sealed)
+    lk.measure_scores(release, test, 1.0, ledger=ledger, out=tmp_path / "scores.json")
+    assert seen == [True]
 
 
 # ---- wide, large and strange -----------------------------------------------------------------
