@@ -218,8 +218,10 @@ def test_a_teacher_without_rows_has_seen_none() -> None:
     question = Votes(name="votes", coordinates=4, bins=3, count=1)
     kind = Kind("votes", question, Faculty(teacher), {"question": np.zeros(2)})
     asked = planned(question, multiplier=1.0)[0]
-    none, one = (partial(kind, data(table_rows(3).iloc[:n]), asked, Unit()) for n in (0, 1))
-    assert np.abs(one - none).sum() in (0, 8) and none.sum() == one.sum() == 160
+    none = partial(kind, data(table_rows(3).iloc[:0]), asked, Unit())
+    for at in range(6):
+        one = partial(kind, data(table_rows(9).iloc[[at]]), asked, Unit())
+        assert np.abs(one - none).sum() in (0, 8) and none.sum() == one.sum() == 160
     assert np.count_nonzero(none) == 4
 
 
