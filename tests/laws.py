@@ -66,7 +66,7 @@ def _estimating(name: str, method: AbstractMethod) -> Case:
     columns = table_schema().columns
     estimated = (
         lk.Numeric(name="income", outer=(-1e6, 1e6)),
-        lk.Category(name="town", most=10),
+        lk.Category(name="town", most=10, missing=True),
     )
     named = {c.name: c for c in estimated}
     return _table(

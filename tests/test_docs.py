@@ -368,7 +368,7 @@ def _change(certificate: dict[str, Any], path: tuple[str | int, ...], value: obj
         (("version",), 1),
         (("unit", "kind"), "household"),
         (("unit", "rows_at_most"), 0),
-        (("check", "seen"), "with noise"),
+        (("check", "seen"), "no"),
         (("noise", "sums", "class counts"), "roughly"),
         (("noise", "gaussian"), "Box-Muller"),
         (("method", "version"), 0),

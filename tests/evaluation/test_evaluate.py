@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -115,7 +116,11 @@ def test_what_is_refused(folders, monkeypatch, capsys, tmp_path) -> None:
     assert "income" in says(folders["table"], "--test", tmp_path / "other.csv")
     assert "images" in says(folders["table"], "--test", folders["test.npz"])
     table_rows(20).assign(ill="green").to_csv(tmp_path / "green.csv", index=False)
-    assert "declared values of 'ill'" in says(folders["table"], "--test", tmp_path / "green.csv")
+    with warnings.catch_warnings(action="default"):  # as at a command line
+        run("evaluate", folders["table"], "--test", tmp_path / "green.csv", monkeypatch=monkeypatch)
+    warned, told = capsys.readouterr().err.splitlines()
+    assert warned.startswith("limbeck: warning:") and "column 'ill': nearly all" in warned
+    assert told.startswith("limbeck: error:") and "declared values of 'ill'" in told
     inside = folders["table"] / "scores.json"
     assert "is a release" in says(folders["table"], "--test", test, "--out", inside)
     with only_what_was_there(folders["table"]):

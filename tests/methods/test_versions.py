@@ -22,8 +22,8 @@ QUESTIONS = {
     "dp-merf": (1, "65b92f1a0ca7a746"),
     "dp-hp": (1, "1f91de5b2e8f53f9"),
     "dp-ntk": (1, "0563aa73c3538f1f"),
-    "g-pate": (1, "f3eeb494de77a7fb"),
-    "dp-kip": (2, "33ebfac9ce06b36e"),
+    "g-pate": (2, "2f7ca03ee872690f"),
+    "dp-kip": (3, "07b2e3640f03ebef"),
     "kip": (1, "d3c2797b5ac8dbde"),
     "ndpdc": (1, "5d2b407dff197a4e"),
     "dp-gan": (1, "b842bc6374c42dac"),
@@ -32,7 +32,6 @@ QUESTIONS = {
     "mst": (1, "fdbc61548a76c346"),
     "privbayes": (1, "67ba63d306ad409c"),
     "full-mmd": (1, "d3c2797b5ac8dbde"),
-
 }  # fmt: skip
 """Version of each method, and digest of what it asks about a small table and about small images."""
 

@@ -141,23 +141,28 @@ class AbstractPrivateGAN(AbstractMethod):
         improve = optax.adam(self.learning_rate, b1=MOMENTUM)
         judged, taught, mean = sharpen.init(numbers), improve.init(learned), learned
 
-        def generated(learned: Any, key: Array) -> tuple[Array, Array]:
+        def generated(learned: Any, chances: Array, key: Array) -> tuple[Array, Array]:
             code_key, label_key = jax.random.split(key)
             labels = jax.random.choice(label_key, len(chances), (self.batch,), p=chances)
             codes = jax.random.normal(code_key, (self.batch, self.code))
             return eqx.combine(learned, rest)(codes, labels, []), labels
 
+        # Noisy chances are given, not enclosed: one program then serves all releases.
         @jax.jit
-        def judge_better(numbers: Array, state: Any, learned: Any, real: Array, key: Array) -> Any:
-            rows, labels = generated(learned, key)
+        def judge_better(
+            numbers: Array, state: Any, learned: Any, chances: Array, real: Array, key: Array
+        ) -> Any:
+            rows, labels = generated(learned, chances, key)
             slope = real + judge.generated_gradient(numbers, rows, labels, self.clip)
             change, state = sharpen.update(slope, state)
             return self.limited(optax.apply_updates(numbers, change)), state
 
         @jax.jit
-        def make_better(learned: Any, state: Any, mean: Any, numbers: Array, key: Array) -> Any:
+        def make_better(
+            learned: Any, state: Any, mean: Any, numbers: Array, chances: Array, key: Array
+        ) -> Any:
             def seems_generated(learned: Any) -> Array:
-                rows, labels = generated(learned, key)
+                rows, labels = generated(learned, chances, key)
                 return jax.vmap(judge.real_loss, (None, 0, 0))(numbers, rows, labels).mean()
 
             change, state = improve.update(jax.grad(seems_generated)(learned), state)
@@ -168,9 +173,9 @@ class AbstractPrivateGAN(AbstractMethod):
             for step, now in enumerate(jax.random.split(step_key, private.step_count(GRADIENT))):
                 noisy = ask({"parameters": np.asarray(numbers)})[0].values
                 real = jnp.asarray(noisy / self.batch, jnp.float32)
-                numbers, judged = judge_better(numbers, judged, learned, real, now)
+                numbers, judged = judge_better(numbers, judged, learned, chances, real, now)
                 if (step + 1) % self.discriminator_steps == 0:
                     learned, taught, mean = make_better(
-                        learned, taught, mean, numbers, jax.random.fold_in(now, 1)
+                        learned, taught, mean, numbers, chances, jax.random.fold_in(now, 1)
                     )
         return eqx.combine(mean, rest)
