@@ -136,7 +136,8 @@ class DPKIP(AbstractKernelMethod):
             raise LimbeckError(f"Expected clip >= {LEAST_CLIP:g}, got {self.clip:g}.")
         spread = unless_auto(start_spread=self.start_spread)
         rate = unless_auto(batch_rate=self.batch_rate)
-        unless_auto(batch=self.batch)
+        if self.batch != "auto":
+            positive(batch=unless_auto(batch=self.batch) or 0)
         if spread is not None and not 0 < spread <= MOST_START:
             raise LimbeckError(f"Expected 0 < start_spread <= {MOST_START:g}, got {spread:g}.")
         if rate is not None and not 0 < rate <= 1:
