@@ -19,7 +19,7 @@ ORDER = [
     {"engines", "methods", "scores"},
     {"planning"},
     {"ledger", "release"},
-    {"evaluation"},
+    {"audits", "evaluation"},
     {"run"},
     {"report", "papers"},
     {"demo", "__init__"},
