@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .certificate import make_certificate as make_certificate
     from .certificate import redistilled as redistilled
     from .drawing import Drawn as Drawn
+    from .drawing import draw as draw
     from .drawing import drawn as drawn
     from .folder import check_target as check_target
     from .images import Images as Images
@@ -33,7 +34,7 @@ else:
             "questions": "check_questions",
             "folder": "check_target",
             "images": "Images",
-            "drawing": "Drawn drawn",
+            "drawing": "Drawn draw drawn",
             "release": "Release",
             "second_opinion": "attack_delta exact_epsilon",
             "schema_check": "schema_check_section",
