@@ -8,7 +8,8 @@ Each cell is an entry of kip_start.json and is run once; an interrupted benchmar
 
 Data come from LIMBECK_DATA. Accuracies are of the final iterate, by kernel regression on all test
 images with the method's own kernel and ridge. Settings are the method's defaults, but for what SETTINGS
-says; they were chosen on held-back training images of Fashion-MNIST.
+says; they were chosen on held-back training images of Fashion-MNIST (notes/kernels.md): a proxy for MNIST
+and CIFAR-10, its own training rows, unpaid, for Fashion-MNIST.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ NOTES = """
 
 Percentages of test images, one seed, the final iterate. The paper's MNIST figures under fc-ntk most likely
 start from training images ([kip.md](kip.md)); ours start from noisy cluster means, which are part of what
-epsilon pays for. Minutes are of one core, shared with other work.
+epsilon pays for. Minutes are of one core shared with some ten other processes (`load_before` in the JSON is the
+load average): about a tenth of a core. Processor time was about one minute with 1 per class and two with 10.
 """
 
 

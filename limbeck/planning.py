@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from .accounting import Budget, Charge, Cost, calibrate, calibrate_stopping, cost, stopping_cost
 from .errors import LimbeckError
-from .methods import AbstractInquiry, method_class
+from .methods import AbstractInquiry, AbstractMethod, method_class
 from .privacy import Asked, Planned, Question, StateCounts, Sum, Unit, estimates
 from .schema import Schema
 
@@ -171,6 +171,11 @@ def _asked(
         raise LimbeckError(
             f"{method.name} works on the bare rows and keeps nothing private; it runs with epsilon = "
             "infinity and non_private=True only."
+        )
+    if schema.target and isinstance(method, AbstractMethod) and not method.takes_targets:
+        raise LimbeckError(
+            f"{method.name} makes rows that classifiers learn from, and the target '{schema.target.name}' is a "
+            "number. Use marginals, or a method with a generator, such as dp-merf; or predict a label."
         )
     names = tuple(c.name for c in schema.estimated)
     asked = estimates(names, schema, budget) + ([] if comparing is None else [comparing])

@@ -83,6 +83,14 @@ def _unlabelled() -> tuple[lk.Category | lk.Numeric | lk.Date, ...]:
     return (*table_schema().inputs, replace(label, label=False))
 
 
+def _targeted(**more: object) -> tuple[lk.schema.Column, ...]:
+    """The label as a column like any other, and a number that models predict."""
+    return tuple(
+        replace(column, target=True, bins=3, **more) if column.name == "income" else column
+        for column in _unlabelled()
+    )
+
+
 UNLABELLED_HERMITE = lk.DPHP(**TINY_HERMITE | {"products": 1}, kernel="product", generator="dense")
 VOTES = {
     "aggregation": "confident-gnmax", "projection": 5, "clip": 1e-3, "network": "published",
@@ -139,6 +147,13 @@ CASES = [
     _table("marginals, correlations", replace(QUICK, pairs="correlations")),
     _table("marginals, no label, rows measured", QUICK, rows=None, columns=_unlabelled()),
     _estimating("marginals", QUICK),
+    _table("marginals, a number as target", QUICK, columns=_targeted()),
+    _table("dp-merf, a number as target", lk.DPMERF(**TINY), columns=_targeted()),
+    _table(
+        "marginals, bounds of the target estimated",
+        QUICK,
+        columns=_targeted(min=None, max=None, outer=(-1e6, 1e6)),
+    ),
     _table("aim, table", lk.AIM(**FEW_GROUPS, rounds=3, round_steps=2, last_steps=2)),
     _table(
         "mst, no label, rows measured",

@@ -60,7 +60,7 @@ def check(data: opt.DataPath, schema: opt.SchemaPath, as_json: opt.AsJson = Fals
 
 
 def plan(
-    data: opt.DataPath,
+    data: opt.DataPlace,
     schema: opt.SchemaPath,
     epsilon: opt.Epsilon,
     delta: opt.Delta = None,
@@ -69,6 +69,8 @@ def plan(
     per_class: opt.PerClass = None,
     setting: opt.Settings = None,
     no_check: opt.NoCheck = False,
+    engine: opt.EngineName = "local",
+    master: opt.Master = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show what would be spent on what. Reads the schema and column names, no rows."""
@@ -77,9 +79,11 @@ def plan(
     declared = lk.Schema.load(schema)
     settings = opt.read_settings(per_class, setting)
     chosen = opt.choose_recipe(method, recipe, settings, declared)
-    dataset = lk.read(data, declared)
+    dataset = lk.read(data, declared, engine=engine, master=master)
     budget = opt.read_budget(epsilon, delta, chosen.adjacency, declared)
-    planned = lk.plan(chosen.method, dataset.schema, budget, check=not no_check)
+    planned = lk.plan(
+        chosen.method, dataset.schema, budget, check=not no_check, engine=dataset.engine_name
+    )
     refusal = refusal_of(planned)
     if as_json:
         print_json(
@@ -112,7 +116,7 @@ def refusal_of(planned: Plan) -> str | None:
 
 
 def distill(
-    data: opt.DataPath,
+    data: opt.DataPlace,
     schema: opt.SchemaPath,
     epsilon: opt.Epsilon,
     out: opt.OutFolder,
@@ -127,6 +131,8 @@ def distill(
     non_private: opt.NonPrivate = False,
     pay_again: opt.PayAgain = False,
     no_check: opt.NoCheck = False,
+    engine: opt.EngineName = "local",
+    master: opt.Master = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Make a private release from a data set."""
@@ -141,7 +147,7 @@ def distill(
     if tried and chosen.unpaid:
         raise LimbeckError(f"--tune takes no recipe with unpaid settings: {chosen.unpaid}.")
     budget = opt.read_budget(epsilon, delta, chosen.adjacency, declared)
-    dataset = lk.read(data, declared)
+    dataset = lk.read(data, declared, engine=engine, master=master)
     steps = _steps(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
     common: dict[str, Any] = {
         "out": out, "rows": chosen.rows, "seed": seed, "force": force, "pay_again": pay_again,

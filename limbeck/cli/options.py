@@ -21,6 +21,27 @@ if TYPE_CHECKING:
 DataPath = Annotated[
     Path, typer.Argument(help="CSV, Parquet, npz or idx file, or folder.", show_default=False)
 ]
+DataPlace = Annotated[
+    str,
+    typer.Argument(
+        help="CSV, Parquet, npz or idx file, or folder; for other engines a path or URL of theirs.",
+        show_default=False,
+    ),
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="What sums over rows: local; spark, for Parquet that a cluster can read; sql, for marginals of "
+        "duckdb:///FILE#TABLE or postgresql://USER@HOST/BASE#TABLE.",
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master", help="Of the Spark cluster, such as spark://host:7077.", show_default=False
+    ),
+]
 SchemaPath = Annotated[
     Path, typer.Option("--schema", help="The schema (TOML).", show_default=False)
 ]

@@ -292,6 +292,12 @@ def show_scores(scores: Scores) -> None:
         [(*named, *(texts.get(of, "") for of in used)) for named, texts in rows.items()],
         right=shown,
     )
+    if scores.pairs:
+        show_table(
+            ("columns that correlate most", "", "released", "real rows"),
+            [(p.first, p.second, f"{p.released:.2f}", f"{p.real:.2f}") for p in scores.pairs],
+            right=("released", "real rows"),
+        )
     for note in dict.fromkeys(f"{s.name}: {s.note}" for s in scores.scores if s.note):
         console.print(f"  {note}", markup=False)
     console.print(

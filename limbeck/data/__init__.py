@@ -23,6 +23,7 @@ from .persons import shared as shared
 from .reading import open_source as open_source
 from .reading import read as read
 from .texts import number as number
+from .write import png_of as png_of
 from .write import png_strip as png_strip
 from .write import save_images as save_images
 from .write import save_rows as save_rows

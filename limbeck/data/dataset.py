@@ -19,7 +19,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 
 from ..errors import DataError
-from ..schema import Numbers, Raw, Schema, Values
+from ..schema import Numbers, Raw, Schema, Values, label_codes, says_something
 from .ahead import in_order
 from .persons import Sharing, person_digests, shared
 
@@ -41,7 +41,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label; how
+    """Encoded rows: cells (rows, columns) and label codes (rows,), -1 for no declared label, or no target; how
     the cells of all columns, the label's too, stand to the schema (`limbeck.schema.STATES`); and where
     persons are protected whose they are, with the label -1 for rows that are not kept."""
 
@@ -125,9 +125,10 @@ class Dataset:
         without a declared label, which enter no question."""
         for chunk in self._source.chunks(self.schema):
             raw = chunk[name]
-            if isinstance(raw, Values) and self.schema.label:
-                labels = self.schema.label.encode(chunk[self.schema.label.name])
-                raw = Values(np.where(labels < 0, -1, raw.codes), raw.distinct)
+            predicted = self.schema.label or self.schema.target
+            if isinstance(raw, Values) and predicted:
+                without = ~says_something(predicted, chunk[predicted.name])
+                raw = Values(np.where(without, -1, raw.codes), raw.distinct)
             yield raw
 
     def _content(self) -> bytes:
@@ -185,6 +186,8 @@ def encoded(schema: Schema, raw: Mapping[str, Raw]) -> tuple[Rows, np.ndarray | 
     labels = np.zeros(len(cells), np.int32)
     if schema.label:
         labels = schema.label.encode(raw[schema.label.name]).astype(np.int32)
+    elif schema.target:
+        labels = label_codes(schema, cells, raw[schema.target.name])
     states = np.stack([c.states(raw[c.name]) for c in schema.columns], axis=1)
     return Rows(cells, labels, states), persons, digest.digest()
 

@@ -90,7 +90,8 @@ def _draft(name: str, raw: Values | None, decimal: str) -> str:
 
 
 _LABEL_HINT = """
-# One column may be the label: kind = "label" with values = [...] and no `missing`.
+# One column may be what models will predict. A category: kind = "label" with values = [...] and no
+# `missing`. A number: target = true, and no `missing`.
 
 # May a person have several rows? Then protect persons: take the [[column]] of their ids out, and say
 # [person]

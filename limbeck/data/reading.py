@@ -11,7 +11,7 @@ from ..schema import Schema
 from .csv_files import CsvSource
 from .dataset import Dataset, Source
 from .images import ArraySource, ImageFolderSource, read_idx, read_npz
-from .tables import FrameSource, ParquetSource
+from .tables import FrameSource, ParquetSource, QuerySource
 
 
 def read(source: object, schema: Schema | str | Path) -> Dataset:
@@ -54,7 +54,7 @@ def open_source(source: object, encoding: str = "utf-8", delimiter: str | None =
                 "The images are not all of one shape. Bring them to one size."
             ) from None
         return ArraySource(images, source[1])
-    return FrameSource(source)
+    return QuerySource(source) if hasattr(source, "to_arrow_reader") else FrameSource(source)
 
 
 def _open_path(path: Path, encoding: str, delimiter: str | None) -> Source:

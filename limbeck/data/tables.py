@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,6 +82,27 @@ class FrameSource:
         names = schema.names_read
         for batch in self._table.select(names).to_batches(max_chunksize=CHUNK):
             yield raw_columns(batch, schema)
+
+
+class QuerySource:
+    """A query that is asked anew whenever its rows are wanted, such as a relation of DuckDB."""
+
+    def __init__(self, query: Any) -> None:
+        self._query = query
+        self.schema = self._query.limit(0).to_arrow_table().schema
+
+    def check(self, schema: Schema) -> None:
+        check_columns(self.schema.names, schema, "the query")
+        check_types(self.schema, schema, "the query")
+
+    def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
+        names = schema.names_read
+        try:
+            batches = (batch.select(names) for batch in self._query.to_arrow_reader(CHUNK))
+            with closing(in_order(lambda batch: raw_columns(batch, schema), batches)) as read:
+                yield from read
+        except Exception as error:  # a database's own words may quote a cell
+            raise DataError(f"The query could not be read ({type(error).__name__}).") from None
 
 
 def to_arrow(frame: object) -> pa.Table:

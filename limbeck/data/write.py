@@ -163,8 +163,13 @@ def png_strip(pixels: np.ndarray, image: Image) -> bytes:
         left = number * (image.width + gap)
         wide[:, left : left + image.width] = picture
         solid[:, left : left + image.width] = 255
+    return png_of(np.concatenate([wide, solid], axis=2))
+
+
+def png_of(pixels: np.ndarray) -> bytes:
+    """Pixels (height, width, channels) of bytes as a PNG file."""
     file = io.BytesIO()
-    Picture.fromarray(np.concatenate([wide, solid], axis=2)).save(file, "PNG", optimize=True)
+    Picture.fromarray(pixels).save(file, "PNG", optimize=True)
     return file.getvalue()
 
 

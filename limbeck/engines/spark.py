@@ -34,7 +34,7 @@ from .parts import (
 from .remote import RemoteDataset, check_portable
 
 MERGERS = 8
-"""Tasks that merge partial sums before this process does."""
+"""Tasks that merge partial sums before this process does, where there are more of them."""
 POLL_SECONDS = 0.5
 """How often the cluster is asked how far it is."""
 FORM = "cells binary, label int, states binary, person binary, rank int, kept int, content binary"
@@ -122,7 +122,8 @@ class SparkEngine:
 
     def keyed_sum(self, key: bytes) -> np.ndarray:
         task = partial(_digest_task, self._versions, key)
-        found = self.collect(self._encoded().select("content"), task, "found binary", "reading")
+        sums = self._encoded().select("content").mapInArrow(_guarded(task), "found binary")
+        found = self.collect(sums, "found binary", "reading")
         return sum(
             (np.frombuffer(one, np.uint64) for one in found["found"]), np.zeros(5, np.uint64)
         )
@@ -132,10 +133,11 @@ class SparkEngine:
         name = work.planned.question.name
         task = partial(_sum_task, self._versions, work, dict(state))
         summed = self._bounded(key).mapInArrow(_guarded(task), "partial binary, processor string")
-        merging = partial(_merge_task, self._versions, work)
-        found = self.collect(
-            summed.repartition(MERGERS), merging, "partial binary, processor string", name, told
-        )
+        form = "partial binary, processor string"
+        if _parts(self._frame) > MERGERS:
+            merging = partial(_merge_task, self._versions, work)
+            summed = summed.repartition(MERGERS).mapInArrow(_guarded(merging), form)
+        found = self.collect(summed, form, name, told)
         for texts in found["processor"]:
             self._processors |= set(texts.split("\n")) - {""}
         return merged(work, found["partial"])
@@ -161,17 +163,16 @@ class SparkEngine:
     def collect(
         self,
         frame: Any,
-        task: Callable[[Batches], Iterator[pa.RecordBatch]],
         form: str,
         name: str,
         told: Callable[[float], None] = lambda done: None,
     ) -> dict[str, list[Any]]:
-        """What a task makes of a frame, brought here, with progress by Spark's own tasks."""
+        """A frame of partial sums, brought here, with progress by Spark's own tasks."""
         done = threading.Event()
         watcher = threading.Thread(target=_watch, args=(frame, told, done), daemon=True)
         watcher.start()
         try:
-            rows = frame.mapInArrow(_guarded(task), form).collect()
+            rows = frame.collect()
         except Exception as error:  # Spark's own words may be pages long
             raise LimbeckError(
                 f"Spark could not finish '{name}': {_reason(error)}. The same call goes on where this one "
@@ -195,6 +196,14 @@ class SparkSession(Session):
     def partial(self, step: int, state: State) -> Any:
         found = self._engine.partial(self._work, state, self._access.key, self._access.progress)
         return self._work.mechanism.from_bytes(found)
+
+
+def _parts(frame: Any) -> int:
+    """In how many parts a frame is; many, where Spark does not say."""
+    try:
+        return int(frame.rdd.getNumPartitions())
+    except Exception:  # Spark Connect
+        return MERGERS + 1
 
 
 def _quoted(schema: Schema) -> list[str]:

@@ -11,6 +11,7 @@ import itertools
 import math
 import re
 import secrets
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -124,10 +125,18 @@ class Table:
 def read_table(table: Table, schema: Schema) -> Dataset:
     """A table of a database bound to its schema, to be counted where it is; no row is read."""
     cursor = table.connect()
-    kinds = table.kinds(cursor)
-    return RemoteDataset(
-        schema, TableSource(table, kinds), partial(SqlEngine, table, kinds, cursor)
-    )
+    try:
+        kinds = table.kinds(cursor)
+        engine = partial(SqlEngine, table, kinds, cursor)
+        return RemoteDataset(schema, TableSource(table, kinds), engine)
+    except LimbeckError:
+        closed(cursor)
+        raise
+
+
+def closed(cursor: Any) -> None:
+    """End a snapshot."""
+    getattr(cursor, "connection", cursor).close()
 
 
 class TableSource:
@@ -171,6 +180,7 @@ class SqlEngine:
 
     def __init__(self, table: Table, kinds: Mapping[str, str], cursor: Any, schema: Schema) -> None:
         self.table, self.kinds, self.cursor, self.schema = table, kinds, cursor, schema
+        weakref.finalize(self, closed, cursor)
 
     def facts(self) -> Mapping[str, Any]:
         self.cursor.execute("SELECT version()")

@@ -13,7 +13,7 @@ from ..methods import Distilled
 from ..progress import Progress
 from ..release import Images, Release, certificate_digest
 from ..schema import counted, fits_of
-from ..scores import Scores, battery
+from ..scores import Scores, battery, strongest
 
 MISREAD = 0.1
 """Share of a column's test cells that do not fit from which on scores are warned of."""
@@ -59,6 +59,7 @@ def evaluate(
         released_rows=len(bare_rows(released)),
         test_rows=len(bare_rows(tested)),
         scores=scores,
+        pairs=strongest(released, tested),
     )
 
 

@@ -80,6 +80,12 @@ class ScoreCounts(AbstractInquiry):
 
     def questions(self, schema: Schema) -> list[Asked]:
         classes = len(schema.classes)
+        if schema.target:
+            raise LimbeckError(
+                "Scores that may be published are counts of right and wrong predictions of a label; the target "
+                f"'{schema.target.name}' is a number. `limbeck evaluate` without --releasable scores it, for "
+                "your eyes only."
+            )
         if not schema.label or classes < 2:
             raise LimbeckError("Counting predictions needs a label with at least two classes.")
         cells = int(np.prod(self.shape(classes)))

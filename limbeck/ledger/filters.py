@@ -58,7 +58,12 @@ def check_admitted(run: Run, before: Sequence[Run], declared: Lifetime, fixed: L
         )
     after = spent([*before, run], fixed) if run.private else 0.0
     if after > fixed.epsilon * (1 + 1e-9):
-        price = "cannot be paid at all" if math.isinf(after) else f"would bring that to {after:.4g}"
+        price = (
+            "needs more delta than that holds (a lifetime of less epsilon loses less of it to the rounding of "
+            "noise)"
+            if math.isinf(after)
+            else f"would bring that to {after:.4g}"
+        )
         raise BudgetExceeded(
             f"Budget spent: '{run.dataset}' may cost epsilon {fixed.epsilon:g} over its lifetime "
             f"(delta {fixed.delta:g}, filter {fixed.filter}); {spent(before, fixed):.4g} is spent "

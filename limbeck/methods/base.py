@@ -117,6 +117,9 @@ class AbstractMethod(AbstractInquiry):
     """When to take it, in a line: what `limbeck methods` says."""
     data_kinds: ClassVar[tuple[str, ...]] = ("tables", "images")
     """Kinds of data it takes."""
+    takes_targets: ClassVar[bool] = True
+    """Whether it takes the bins of a target that is a number as classes. Methods that make small sets for
+    classifiers do not: the target would be among what they predict from."""
     fixed_size: ClassVar[bool] = False
     """Whether settings say how many rows come out (a distilled set), not the caller."""
 

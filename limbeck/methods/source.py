@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 
 from ..errors import LimbeckError
 from ..nets import Generator, build_generator, filled_network, generate, network_arrays, settle
-from ..schema import Category, Schema
+from ..schema import Category, Schema, in_bins
 from .apportion import apportion
 from .by_class import ByClass
 from .graphical.table_rows import TableRows
@@ -50,7 +50,8 @@ class Generated(ByClass):
         if schema.image:
             return slots, labels
         # A generator gives chances of categories and of gaps: one of each is drawn.
-        return schema.collapse(slots, np.random.default_rng([seed, 1])), labels
+        cells = schema.collapse(slots, np.random.default_rng([seed, 1]))
+        return in_bins(schema, cells, labels), labels
 
     def facts(self) -> dict[str, Any]:
         return dict(self.settings)

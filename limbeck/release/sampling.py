@@ -11,7 +11,7 @@ import numpy as np
 from ..data import read_partial
 from ..errors import LimbeckError
 from ..methods import Given, Wanted
-from ..schema import Schema, Where, read_conditions
+from ..schema import Category, Column, Numeric, Schema, Where, read_conditions
 
 EVEN = "even"
 
@@ -78,9 +78,15 @@ def _given(schema: Schema, like: object) -> tuple[Given, list[str]]:
         raise LimbeckError(
             "Images are not completed from a frame; choose their class: where={label: value}."
         )
-    # Read as columns like any other, the label too, which may be all that is given.
-    inputs = tuple(replace(c, label=False) if c is schema.label else c for c in schema.columns)
-    cells, known = read_partial(like, replace(schema, columns=inputs))
+    # Read as columns like any other, the label or the target too, which may be all that is given.
+    inputs: list[Column] = []
+    for column in schema.columns:
+        if isinstance(column, Category) and column.label:
+            column = replace(column, label=False)
+        elif isinstance(column, Numeric) and column.target:
+            column = replace(column, target=False, bins=None)
+        inputs.append(column)
+    cells, known = read_partial(like, replace(schema, columns=tuple(inputs)))
     names = list(cells)
     count = len(cells[names[0]])
     given = Given(

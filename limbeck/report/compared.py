@@ -13,11 +13,11 @@ import numpy as np
 from ..errors import LimbeckError
 from ..evaluation import MeasuredScores, check_scores
 from ..release import Release, certificate_digest
-from ..scores import Scores
+from ..scores import PLAIN, Scores
 from .charts import Point, curve
 from .contents import length
 
-MAIN = ("ROC AUC", "accuracy")
+MAIN = ("ROC AUC", "accuracy", "R2")
 """Figures a curve shows: the first of these that there is."""
 
 
@@ -75,7 +75,7 @@ def table(
                 "delta": number(guarantee["delta"]),
                 "method": release.certificate["method"]["name"],
                 "rows": f"{length(release):,}",
-                "score": f"{100 * float(np.mean(means)):.1f}" if means else "",
+                "score": _short(float(np.mean(means)), figure) if means else "",
                 "figure": figure or "",
             }
         )
@@ -141,6 +141,10 @@ def score_curve(
     if not series:
         return None
     return {"figure": figure, "names": [name for name, _ in series], "chart": curve(series)}
+
+
+def _short(mean: float, figure: str | None) -> str:
+    return f"{mean:.3f}" if figure in PLAIN else f"{100 * mean:.1f}"
 
 
 def _main_figure(scores: Sequence[Scores | None]) -> str | None:

@@ -14,8 +14,9 @@ from ..data import Dataset
 from ..errors import DataError, LimbeckError
 from ..evaluation import MeasuredScores
 from ..release import Release, certificate_digest, citations
-from ..scores import Scores
-from . import compared, contents
+from ..scores import PLAIN, Score, Scores
+from ..scores.scores import BETWEEN, REAL, RELEASED
+from . import compared, contents, pairs
 from .charts import score_bar, shares_bar
 from .compared import number
 
@@ -64,6 +65,7 @@ def make_report(
         "columns": [] if first.schema.image else contents.columns(first, real),
         "all_columns": len(first.schema.columns),
         "real_rows": real is not None,
+        "correlations": pairs.correlation_view(first, real),
         "sample": contents.sample(first),
         "scores": _scores(matched[0]) if matched[0] else None,
         "measured": _measured(first, measured),
@@ -132,12 +134,12 @@ def _check(certificate: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _scores(scores: Scores) -> dict[str, Any]:
-    shares = [s for s in scores.scores if s.of != "between"]
-    figures = list(dict.fromkeys(s.figure for s in shares))
+    learners = [s for s in scores.scores if s.of != BETWEEN and s.figure not in PLAIN[1:]]
+    figures = list(dict.fromkeys(s.figure for s in learners))
     groups = []
     for figure in figures:
         rows: dict[str, list[dict[str, Any]]] = {}
-        for s in (s for s in shares if s.figure == figure):
+        for s in (s for s in learners if s.figure == figure):
             bar = {
                 "of": s.of,
                 "text": s.text,
@@ -147,13 +149,30 @@ def _scores(scores: Scores) -> dict[str, Any]:
         groups.append({"figure": figure, "rows": list(rows.items())})
     return {
         "groups": groups,
-        "control": any(s.of == "real" for s in shares),
-        "seeds": max((len(s.values) for s in shares), default=0),
-        "distances": [s for s in scores.scores if s.of == "between"],
-        "notes": list(dict.fromkeys(f"{s.name}: {s.note}" for s in shares if s.note)),
+        "control": any(s.of == REAL for s in learners),
+        "seeds": max((len(s.values) for s in learners), default=0),
+        "others": _others([s for s in scores.scores if s not in learners]),
+        "pairs": scores.pairs,
+        "notes": list(dict.fromkeys(f"{s.name}: {s.note}" for s in learners if s.note)),
         "test_rows": f"{scores.test_rows:,}",
         "stamp": scores.stamp,
     }  # fmt: skip
+
+
+def _others(scores: Sequence[Score]) -> list[dict[str, str]]:
+    """Distances and errors, one line for each: released, real, between both."""
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for s in scores:
+        empty = {
+            "name": s.name,
+            "figure": s.figure,
+            RELEASED: "",
+            REAL: "",
+            BETWEEN: "",
+            "note": s.note,
+        }
+        lines.setdefault((s.name, s.figure), empty)[s.of] = s.text
+    return list(lines.values())
 
 
 def _measured(release: Release, given: Sequence[MeasuredScores]) -> dict[str, Any] | None:

@@ -190,7 +190,7 @@ def _checked(data: Dataset, candidates: Sequence[AbstractMethod], given: Budget 
         raise LimbeckError("Two candidates are the same.")
     if not budget.private:
         raise LimbeckError("Choosing settings is for runs with a finite epsilon.")
-    if len(data.schema.classes) < 2:
+    if data.schema.label is None or len(data.schema.classes) < 2:
         raise LimbeckError("Candidates are compared by a classifier; the schema declares no label.")
     return budget
 

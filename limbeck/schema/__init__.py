@@ -35,6 +35,10 @@ from .schema import dataset_name as dataset_name
 from .states import STATES as STATES
 from .states import counted as counted
 from .states import says_nothing as says_nothing
+from .target import bins_of as bins_of
+from .target import in_bins as in_bins
+from .target import label_codes as label_codes
+from .target import says_something as says_something
 from .toml import UNFILLED as UNFILLED
 from .toml import toml_value as toml_value
 from .unread import Unread as Unread

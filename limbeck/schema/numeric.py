@@ -13,6 +13,7 @@ import pandas as pd
 from ..errors import SchemaError
 from .raw import Numbers, Raw, as_numbers
 from .states import MISSING, OUTSIDE, UNKNOWN, check_outside
+from .target import check_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,11 @@ class Numeric:
     """"log": cells lie evenly in the logarithm, for amounts of many sizes; zero stands apart."""
     step: float | None = None
     """Distance of the values that there are, counted from `min`; of integers 1."""
+    target: bool = False
+    """Whether models will predict it: what a label is among categories."""
+    bins: int | None = None
+    """Of a target, the parts of its range that methods treat as classes; None: as many as the declared rows
+    allow."""
     reads: ClassVar[str] = "numbers"
 
     def __post_init__(self) -> None:
@@ -53,6 +59,8 @@ class Numeric:
             )
         if self.scale == "log":
             self._check_logarithm(low)
+        if self.target or self.bins is not None:
+            check_target(self)
 
     def _check_logarithm(self, low: float) -> None:
         if low < 0:
@@ -195,6 +203,10 @@ class Numeric:
         unusual: dict[str, object] = {} if self.scale == "linear" else {"scale": self.scale}
         if self.step is not None:
             unusual["step"] = shown(self.step)
+        if self.target:
+            unusual["target"] = True
+        if self.bins is not None:
+            unusual["bins"] = self.bins
         return bound | outer | unusual | {"missing": self.missing, "outside": self.outside}
 
 

@@ -25,6 +25,7 @@ from .lifetime import Lifetime, is_number
 from .numeric import Numeric
 from .person import Person
 from .raw import Scalar
+from .target import check_one_predicted, target_bins
 from .unread import Unread
 
 
@@ -113,10 +114,13 @@ class Schema:
                 f"Only one column can be the label, but '{labels[0]}' and '{labels[1]}' both are. "
                 'Make the other one kind = "category".'
             )
+        targets = [c for c in self.columns if isinstance(c, Numeric) and c.target]
+        if targets:
+            check_one_predicted(self.label, *targets)
         if self.label and self.label.estimated:
             raise SchemaError(f"Label '{self.label.name}': the label's values must be declared.")
-        if not self.inputs:
-            raise SchemaError("The schema declares no column besides the label.")
+        if len(self.inputs) == (self.target is not None):
+            raise SchemaError("The schema declares no column besides what is to be predicted.")
         if self.image and len(self.inputs) > 1:
             raise SchemaError("An image schema holds one image column and at most a label.")
         if self.person:
@@ -155,8 +159,15 @@ class Schema:
         return next((c for c in self.columns if isinstance(c, Category) and c.label), None)
 
     @property
+    def target(self) -> Numeric | None:
+        """The number that models will predict. It stays among the inputs; its bins are the classes."""
+        return next((c for c in self.columns if isinstance(c, Numeric) and c.target), None)
+
+    @property
     def classes(self) -> tuple[Scalar, ...]:
-        """The label's declared values; one nameless class where there is no label."""
+        """The label's declared values, or the bins of the target; else one nameless class."""
+        if self.target:
+            return target_bins(self.target, self.rows, len(self.inputs))
         return self.label.values if self.label else ("",)
 
     @property

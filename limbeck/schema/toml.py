@@ -27,8 +27,10 @@ UNFILLED = "?"
 """What a drafted schema holds where the owner has to declare something."""
 
 _KEYS = {
-    "integer": {"min", "max", "missing", "outside", "outer", "scale", "step"},
-    "float": {"min", "max", "missing", "outside", "outer", "scale", "step", "decimals"},
+    "integer": {"min", "max", "missing", "outside", "outer", "scale", "step", "target", "bins"},
+    "float": {
+        "min", "max", "missing", "outside", "outer", "scale", "step", "decimals", "target", "bins",
+    },
     "date": {"min", "max", "missing", "outside", "format"},
     "datetime": {"min", "max", "missing", "outside", "format", "step", "zone"},
     "duration": {"min", "max", "missing", "outside", "scale", "step"},
@@ -38,13 +40,13 @@ _KEYS = {
     "image": {"height", "width", "channels", "min", "max"},
     "text": set(),
     "id": set(),
-}
+}  # fmt: skip
 _OPEN = {
     ("image", "min"), ("image", "max"), ("boolean", "values"), ("date", "format"),
     ("datetime", "format"), ("datetime", "zone"),
 }  # fmt: skip
 """Keys that may be left out; if they are there, they must be filled in like others."""
-_WHOLE = ("most", "decimals", "height", "width", "channels")
+_WHOLE = ("most", "bins", "decimals", "height", "width", "channels")
 _TOP = {
     "dataset", "rows", "confirmed", "unit", "ignore", "names_are_right", "encoding", "delimiter",
     "decimal", "estimate_share", "lifetime", "person", "column",
@@ -151,6 +153,10 @@ def _column(raw: Mapping[str, Any], place: int, text: str, where: str) -> Column
     def refuse(key: str, what: str) -> SchemaError:
         return SchemaError(f"{where}{_line_of(text, name, key)}: column '{name}': {what}")
 
+    if kind == "target":
+        raise refuse(
+            "kind", 'a target is a number: kind = "integer" or "float", and target = true.'
+        )
     if not isinstance(kind, str) or kind not in _KEYS:
         what = "it has no kind." if kind is None else f"unknown kind {kind!r}."
         raise refuse("kind", f"{what} Use kind = one of {', '.join(_KEYS)}.")
@@ -198,8 +204,9 @@ def _check_values(
             raise refuse(key, f"expected a number, got {value!r}.")
     if kind == "label" and raw["values"] == "estimate":
         raise refuse("values", "the label's values must be declared.")
-    if not isinstance(raw.get("missing", False), bool):
-        raise refuse("missing", f"expected missing = true or false, got {raw['missing']!r}.")
+    for key in ("missing", "target"):
+        if not isinstance(raw.get(key, False), bool):
+            raise refuse(key, f"expected {key} = true or false, got {raw[key]!r}.")
     for key in _WHOLE:
         value = raw.get(key, 1)
         if not isinstance(value, int) or isinstance(value, bool):

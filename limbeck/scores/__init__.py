@@ -2,6 +2,7 @@
 
 from .batteries import battery as battery
 from .batteries import scattering as scattering
+from .batteries import strongest as strongest
 from .classifiers import CREDIT as CREDIT
 from .classifiers import FOUR as FOUR
 from .classifiers import TWELVE as TWELVE
@@ -13,6 +14,9 @@ from .cnn import cnn_accuracy as cnn_accuracy
 from .control import matching_subset as matching_subset
 from .convnet import ConvNet as ConvNet
 from .convnet import convnet_accuracy as convnet_accuracy
+from .correlation import Pair as Pair
+from .correlation import correlations as correlations
+from .correlation import strongest_pairs as strongest_pairs
 from .deform import Deformation as Deformation
 from .frechet import frechet_distance as frechet_distance
 from .legacy import legacy_scores as legacy_scores
@@ -23,9 +27,13 @@ from .marginals import discretise as discretise
 from .marginals import marginal_distance as marginal_distance
 from .marginals import mean_marginal_distance as mean_marginal_distance
 from .nearest import nearest_distances as nearest_distances
+from .regressors import THREE as THREE
+from .regressors import Regressor as Regressor
+from .regressors import regressor_scores as regressor_scores
 from .ridge import feature_rows as feature_rows
 from .ridge import ridge_accuracy as ridge_accuracy
 from .ridge import ridge_predictions as ridge_predictions
 from .ridge import ridge_weights as ridge_weights
+from .scores import PLAIN as PLAIN
 from .scores import Score as Score
 from .scores import Scores as Scores

@@ -15,11 +15,13 @@ from ..schema import Schema
 from .classifiers import FOUR, TWELVE, classifier_scores
 from .control import matching_subset
 from .convnet import convnet_accuracy
+from .correlation import Pair, correlations, pairs_of, strongest_pairs
 from .frechet import frechet_distance
 from .marginals import discretise, mean_marginal_distance
 from .nearest import nearest_distances
+from .regressors import regressor_scores
 from .ridge import Features, feature_rows, ridge_accuracy
-from .scores import BETWEEN, REAL, RELEASED, Score
+from .scores import BETWEEN, ERROR, REAL, RELEASED, SIZE, Score
 
 RIDGE_ROWS = 5_000
 """Rows a kernel regression learns from at most; drawn at random from larger sets."""
@@ -62,6 +64,14 @@ class EvaluatedRows:
     def slots(self) -> np.ndarray:
         return self.schema.expand(self.cells)
 
+    def regression(self) -> tuple[np.ndarray, np.ndarray]:
+        """Slots of all columns but the target, and the targets."""
+        target, slots = self.schema.target, self.slots()
+        assert target is not None
+        at = next(place for column, place in self.schema.blocks() if column is target)
+        values = target.from_unit(slots[:, at.start].astype(np.float64))
+        return np.delete(slots, at, axis=1), values
+
 
 def battery(
     released: Dataset,
@@ -80,7 +90,8 @@ def battery(
         test: Real rows.
         soft: The released rows' soft labels (rows, classes), for ConvNets.
         train: Real training rows. With them every trained score is repeated on as many real rows.
-        full: Images: also ConvNets and four classifiers. Tables: twelve classifiers, not four.
+        full: Images: also ConvNets and four classifiers. Tables: twelve classifiers, not four; a
+            target has three regressors either way.
         seeds: Repetitions of scores that draw at random.
         progress: Called with a score and the fraction of it that is done.
     """
@@ -102,6 +113,16 @@ def battery(
             scores += trained(
                 control, labelled, REAL, full, seeds, lambda p, d: progress(f"{p}, real rows", d)
             )
+    elif schema.target:
+        if not len(labelled):
+            raise LimbeckError(f"No test row has a value of the target '{schema.target.name}'.")
+        scores += _target_scores(ours.labelled(), labelled, RELEASED, seeds, progress)
+        if train is not None:
+            real = EvaluatedRows.of(train).labelled()
+            control = real.take(_at_random(len(real), len(ours)))
+            scores += _target_scores(
+                control, labelled, REAL, seeds, lambda p, d: progress(f"{p}, real rows", d)
+            )
     scores += _distances(ours, theirs, progress)
     return tuple(scores)
 
@@ -112,6 +133,28 @@ def _control(ours: EvaluatedRows, real: EvaluatedRows) -> EvaluatedRows:
     if (wanted > there).any():  # a generator may draw more rows than there are: then all of them
         return real
     return real.take(matching_subset(ours.codes, real.codes, seed=0))
+
+
+def _at_random(rows: int, most: int) -> np.ndarray:
+    return np.random.default_rng(0).permutation(rows)[:most]
+
+
+def _target_scores(
+    ours: EvaluatedRows, test: EvaluatedRows, of: str, seeds: int, progress: Progress
+) -> Iterator[Score]:
+    """Regressors of the target by all other columns, in the target's own units."""
+    (x, y), (x_test, y_test) = ours.regression(), test.regression()
+    runs = [
+        regressor_scores(
+            x, y, x_test, y_test, seed=seed,
+            progress=lambda done, seed=seed: progress("regressors", (seed + done) / seeds),  # type: ignore[misc]
+        )
+        for seed in range(seeds)
+    ]  # fmt: skip
+    for name, figures in runs[0].items():
+        for figure in figures:
+            values = tuple(run[name][figure] for run in runs)
+            yield Score(name=name, figure=figure, values=values, of=of)
 
 
 def _image_scores(
@@ -199,6 +242,7 @@ def _distances(ours: EvaluatedRows, theirs: EvaluatedRows, progress: Progress) -
                 name=f"all {ways}-way marginals", figure="total variation", values=(distance,),
                 of=BETWEEN,
             )  # fmt: skip
+        yield from _correlation_scores(ours, theirs)
     phi = scattering(ours.schema) if ours.schema.image else None
     if phi is not None and min(len(ours), len(theirs)) > 1:
         sides = [_some_features(phi, rows) for rows in (ours, theirs)]
@@ -212,6 +256,29 @@ def _distances(ours: EvaluatedRows, theirs: EvaluatedRows, progress: Progress) -
         note=NEAREST_NOTE,
     )  # fmt: skip
     progress("distances", 1.0)
+
+
+def _correlation_scores(ours: EvaluatedRows, theirs: EvaluatedRows) -> Iterator[Score]:
+    released, real = (pairs_of(correlations(t.schema, t.cells, t.codes)[1]) for t in (ours, theirs))
+    if len(real):
+        sides = (
+            (RELEASED, np.abs(released)),
+            (REAL, np.abs(real)),
+            (BETWEEN, np.abs(released - real)),
+        )
+        for of, sizes in sides:
+            figure = ERROR if of == BETWEEN else SIZE
+            mean = (float(sizes.mean()),)
+            yield Score(name="correlations of columns", figure=figure, values=mean, of=of)
+
+
+def strongest(released: Dataset, test: Dataset) -> tuple[Pair, ...]:
+    """The pairs of columns that correlate most, released beside real; of a table."""
+    if released.schema.image:
+        return ()
+    sides = [EvaluatedRows.of(data) for data in (released, test)]
+    (names, ours), (_, theirs) = (correlations(s.schema, s.cells, s.codes) for s in sides)
+    return strongest_pairs(names, ours, theirs)
 
 
 def scattering(schema: Schema) -> Scattering | None:

@@ -31,7 +31,8 @@ class Classifier:
     """Whether its training rows are capped."""
 
 
-def _sklearn(module: str, name: str) -> Any:
+def from_sklearn(module: str, name: str) -> Any:
+    """A class of scikit-learn, or an error that says how to install it."""
     return getattr(_extra(f"sklearn.{module}", "scikit-learn"), name)
 
 
@@ -53,52 +54,57 @@ def _xgboost(seed: int, classes: int) -> Any:
 
 
 def _svm(seed: int, classes: int) -> Any:
-    return _sklearn("svm", "LinearSVC")(loss="hinge", tol=1e-8, max_iter=10_000, random_state=seed)
+    return from_sklearn("svm", "LinearSVC")(
+        loss="hinge", tol=1e-8, max_iter=10_000, random_state=seed
+    )
 
 
 def _discriminant(seed: int, classes: int) -> Any:
-    return _sklearn("discriminant_analysis", "LinearDiscriminantAnalysis")(
+    return from_sklearn("discriminant_analysis", "LinearDiscriminantAnalysis")(
         solver="eigen", n_components=min(9, classes - 1), tol=1e-8, shrinkage=0.5
     )
 
 
 def _tree(seed: int, classes: int) -> Any:
-    return _sklearn("tree", "DecisionTreeClassifier")(class_weight="balanced", random_state=seed)
+    return from_sklearn("tree", "DecisionTreeClassifier")(
+        class_weight="balanced", random_state=seed
+    )
 
 
 def _forest(trees: int, weight: str | None) -> Callable[[int, int], Any]:
-    return lambda seed, classes: _sklearn("ensemble", "RandomForestClassifier")(
+    return lambda seed, classes: from_sklearn("ensemble", "RandomForestClassifier")(
         n_estimators=trees, class_weight=weight, random_state=seed
     )
 
 
 def _ensemble(kind: str, **settings: Any) -> Callable[[int, int], Any]:
-    return lambda seed, classes: _sklearn("ensemble", kind)(random_state=seed, **settings)
+    return lambda seed, classes: from_sklearn("ensemble", kind)(random_state=seed, **settings)
 
 
 def _logistic(**settings: Any) -> Callable[[int, int], Any]:
-    return lambda seed, classes: _sklearn("linear_model", "LogisticRegression")(
+    return lambda seed, classes: from_sklearn("linear_model", "LogisticRegression")(
         random_state=seed, **settings
     )
 
 
 def _mlp(**settings: Any) -> Callable[[int, int], Any]:
-    return lambda seed, classes: _sklearn("neural_network", "MLPClassifier")(
+    return lambda seed, classes: from_sklearn("neural_network", "MLPClassifier")(
         random_state=seed, **settings
     )
 
 
 def _over_logistic(kind: str, members: int) -> Callable[[int, int], Any]:
-    return lambda seed, classes: _sklearn("ensemble", kind)(
+    return lambda seed, classes: from_sklearn("ensemble", kind)(
         estimator=_logistic(max_iter=1000)(seed, classes), n_estimators=members, random_state=seed
     )
 
 
 TWELVE: tuple[Classifier, ...] = (
     Classifier("logistic regression", _logistic(max_iter=5000)),
-    Classifier("gaussian naive Bayes", lambda s, c: _sklearn("naive_bayes", "GaussianNB")()),
+    Classifier("gaussian naive Bayes", lambda s, c: from_sklearn("naive_bayes", "GaussianNB")()),
     Classifier(
-        "bernoulli naive Bayes", lambda s, c: _sklearn("naive_bayes", "BernoulliNB")(binarize=0.5)
+        "bernoulli naive Bayes",
+        lambda s, c: from_sklearn("naive_bayes", "BernoulliNB")(binarize=0.5),
     ),
     Classifier("linear SVM", _svm, slow=True),
     Classifier("decision tree", _tree),

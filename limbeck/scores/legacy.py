@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LimbeckError
-from .classifiers import _extra, _sklearn, average_precision
+from .classifiers import _extra, average_precision, from_sklearn
 from .logistic import roc_auc
 
 Settings = tuple[dict[str, Any], ...]
@@ -100,7 +100,9 @@ def legacy_scores(
         raise LimbeckError("The legacy scorer needs two classes, both among the rows.")
     scores = {}
     for number, (name, (module, kind, settings)) in enumerate(candidates.items()):
-        build = _sklearn(module, kind) if module else getattr(_extra("xgboost", "xgboost"), kind)
+        build = (
+            from_sklearn(module, kind) if module else getattr(_extra("xgboost", "xgboost"), kind)
+        )
         tried = []
         for setting in settings:
             model = build(**_filled(setting, build, y, seed))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import LimbeckError
 from ..outside import write_outside
+from .correlation import Pair
 
 STAMP = "internal: not covered by epsilon"
 """Words that every page and file of scores on real rows carries."""
@@ -44,14 +45,17 @@ class Score:
     @property
     def text(self) -> str:
         """Mean and spread, in percent where the figure is a share."""
-        distance = self.figure in DISTANCES
-        factor, form = (1.0, ".4g") if distance else (100.0, ".1f")
+        factor, form = (1.0, ".4g") if self.figure in PLAIN else (100.0, ".1f")
         around = "" if self.spread is None else f" ± {self.spread * factor:{form}}"
         return f"{self.mean * factor:{form}}{around}"
 
 
-DISTANCES = ("distance", "total variation", "median distance")
-"""Figures that are not shares; for these less is better."""
+SIZE, ERROR = "mean absolute size", "mean error"
+"""Figures of correlations."""
+PLAIN = (
+    "R2", "distance", "total variation", "median distance", "mean absolute error", SIZE, ERROR,
+)  # fmt: skip
+"""Figures that are no shares in percent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +70,14 @@ class Scores:
     released_rows: int
     test_rows: int
     scores: tuple[Score, ...]
+    pairs: tuple[Pair, ...] = ()
+    """Of a table: the pairs of columns that correlate most."""
     stamp: str = STAMP
 
     def facts(self) -> dict[str, Any]:
         """Plain values for JSON."""
         facts = asdict(self)
+        facts["pairs"] = [pair.facts() for pair in self.pairs]
         facts["scores"] = [
             asdict(s) | {"values": list(s.values), "mean": s.mean, "spread": s.spread}
             for s in self.scores
@@ -114,4 +121,5 @@ class Scores:
             released_rows=int(facts["released_rows"]),
             test_rows=int(facts["test_rows"]),
             scores=scores,
+            pairs=tuple(Pair.from_facts(pair) for pair in facts.get("pairs", ())),
         )

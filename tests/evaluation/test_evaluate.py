@@ -60,8 +60,9 @@ def test_a_table(folders, monkeypatch, capsys, tmp_path) -> None:
     assert (scores.released_rows, scores.test_rows) == (200, 120)
     assert {s.of for s in scores.scores} == {"released", "real", "between"}
     assert {s.figure for s in scores.scores} == {
-        "accuracy", "F1", "total variation", "median distance"
+        "accuracy", "F1", "total variation", "median distance", "mean absolute size", "mean error"
     }  # fmt: skip
+    assert len(scores.pairs) == 6 and "columns that correlate most" in shown
 
 
 def test_images(folders, monkeypatch, capsys) -> None:
@@ -95,7 +96,9 @@ def test_a_table_without_a_label_has_distances_only() -> None:
     data = lk.read(table_rows(50).drop(columns="ill"), schema)
     release = lk.distill(data, lk.DPMERF(**TINY), lk.Budget(1.0, 1e-5), seed=0)
     scores = lk.evaluate(release, lk.read(table_rows(50, seed=1).drop(columns="ill"), schema))
-    assert {s.of for s in scores.scores} == {"between"}
+    assert {s.figure for s in scores.scores} == {
+        "total variation", "median distance", "mean absolute size", "mean error"
+    }  # fmt: skip
 
 
 def refused(*arguments: str | Path, monkeypatch, capsys) -> str:

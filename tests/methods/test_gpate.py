@@ -103,7 +103,7 @@ def two_patterns(count: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"aggregation": "sum"},
+        {"aggregation": "directions"},
         {"aggregation": "histogram", "clip": 0.01},
         {"aggregation": "confident-gnmax", "clip": 1e-3, "threshold": 0.3},
     ],
@@ -139,7 +139,7 @@ def test_projections_and_votes_are_undone() -> None:
     gradients = rng.uniform(-0.9, 0.9, (3, 6)).astype(np.float32)
     for aggregation in ("histogram", "confident-gnmax"):
         aggregator = GradientAggregator(
-            aggregation=aggregation, teachers=5, points=3, width=6, projection=0, updates=1,
+            aggregation=aggregation, points=3, width=6, projection=0, updates=1,
             clip=1.0, bins=200, threshold=0.5, threshold_share=0.3,
         )  # fmt: skip
         votes = np.tile(np.asarray(aggregator.answer(gradients, None)), (5, 1))
@@ -147,4 +147,4 @@ def test_projections_and_votes_are_undone() -> None:
         tally = ballot.calibrated(planned(ballot, multiplier=0.0)[0].charges, Unit())
         found = tally.finish(tally.counted(votes), lambda charge: Noise().stream(charge.name))
         tallies = [answer.values for answer in found]
-        assert np.allclose(aggregator.restore(tallies, None), gradients, atol=0.0051)
+        assert np.allclose(aggregator.restore(tallies, None, np.full(3, 5)), gradients, atol=0.0051)

@@ -223,6 +223,8 @@ def test_decoded_classes_keep_the_shares_of_soft_categories() -> None:
         ({"per_class": 0}, "per_class > 0"),
         ({"corrupted": 1.0}, "corrupted < 1"),
         ({"batch_rate": 1.5}, "batch_rate"),
+        ({"batch": 0}, "batch > 0"),
+        ({"batch": "all"}, "batch to be a number or 'auto'"),
         ({"batch_rate": 0.0}, "0 < batch_rate"),
         ({"kernel": "rbf"}, "kernel to be one of fc-ntk, .* got 'rbf'"),
         ({"kernel": 3}, "kernel to be one of fc-ntk, .* got 3"),

@@ -15,7 +15,8 @@ from helpers import image_schema, table_rows, table_schema
 import limbeck as lk
 from limbeck.features.cells import _frequent
 from limbeck.methods import METHODS, SoftRows, default_method
-from limbeck.methods.marginals.soft_fit import NoisyMarginals, fit_soft_rows, to_simplex
+from limbeck.methods.marginals.noisy_cells import to_simplex
+from limbeck.methods.marginals.soft_fit import NoisyMarginals, fit_soft_rows
 from limbeck.run import make_method
 
 

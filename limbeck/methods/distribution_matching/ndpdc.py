@@ -47,6 +47,7 @@ class NDPDC(AbstractMeasureOnce):
     good_for: ClassVar[str] = "labelled images: a small set for networks, colour above all"
     data_kinds: ClassVar[tuple[str, ...]] = ("images",)
     fixed_size: ClassVar[bool] = True
+    takes_targets: ClassVar[bool] = False
     papers: ClassVar[tuple[str, ...]] = (
         "T. Zheng, B. Li. Differentially Private Dataset Condensation. 2023.",
     )

@@ -38,6 +38,8 @@ class TeacherState(NamedTuple):
     """Of its network."""
     moments: Any
     """Of its Adam."""
+    own: Any
+    """Code of the class whose rows it sees alone; -1: it sees all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,7 @@ class Critic:
         same_start: Whether all teachers start with the same weights, so that they agree more.
         aggregator: Gives answers the form in which they are added up.
         count: Number of teachers.
+        of_class: How many of them see the rows of each class alone, if classes have their own.
         batch: Rows that it sees at a time.
         turns: How often it sees rows before it answers.
         learning_rate: Step size of its Adam.
@@ -63,6 +66,7 @@ class Critic:
     same_start: bool
     aggregator: GradientAggregator
     count: int
+    of_class: tuple[int, ...] = ()
     batch: int
     turns: int
     learning_rate: float
@@ -76,7 +80,9 @@ class Critic:
     def start(self, seed: Any, number: Any) -> TeacherState:
         """A teacher with this number that has seen nothing yet."""
         weights = self._fresh(seed, number)[0]
-        return TeacherState(weights, self._optimiser.init(weights))
+        borders = jnp.cumsum(jnp.asarray(self.of_class or (0,)))
+        own = jnp.searchsorted(borders, number, side="right") if self.of_class else -1
+        return TeacherState(weights, self._optimiser.init(weights), jnp.asarray(own, jnp.int32))
 
     def learn(
         self,
@@ -104,7 +110,7 @@ class Critic:
         gradient = jax.grad(loss)(state.weights)
         change, moments = self._optimiser.update(gradient, state.moments)
         kept = jax.tree_util.tree_map(lambda w: (1 - self.decay) * w, state.weights)
-        return TeacherState(optax.apply_updates(kept, change), moments)
+        return TeacherState(optax.apply_updates(kept, change), moments, state.own)
 
     def answer(self, state: TeacherState, question: Consultation) -> Array:
         """Where each row in question should go to look more real, in the aggregator's form."""
@@ -113,7 +119,10 @@ class Critic:
         def seems_generated(rows: Array) -> Array:
             return jax.nn.softplus(-network(rows, question.asked_labels)).mean()
 
-        return self.aggregator.answer(-jax.grad(seems_generated)(question.asked), question.matrices)
+        # Of classes that it cannot know, a teacher says nothing.
+        asked = (state.own < 0) | (question.asked_labels == state.own)
+        gradients = jnp.where(asked[:, None], -jax.grad(seems_generated)(question.asked), 0.0)
+        return self.aggregator.answer(gradients, question.matrices)
 
     # Weights are what a teacher learns; the rest of a network is the same for all.
     def _fresh(self, seed: Any, number: Any) -> tuple[Any, Any]:

@@ -4,7 +4,8 @@ Each teacher projects its gradients at random to few coordinates, clips them, an
 values per coordinate. In the paper's way (Confident-GNMax) a coordinate becomes the middle of the bin
 with most noisy votes, if enough teachers agree, and is projected back. Two ways are limbeck's own:
 `histogram` takes the mean of the whole noisy histogram, which costs no more than its largest bin;
-`sum` adds up the teachers' gradients themselves, made a vector of norm 1.
+`directions` adds up the teachers' gradients themselves, made a vector of norm 1. About points of which a
+teacher knows nothing it says nothing: it has no vote there, and no direction.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ...draws import normal
 from ...privacy import Ballot, Directions, Votes
 
-AGGREGATIONS = ("sum", "histogram", "confident-gnmax")
+AGGREGATIONS = ("confident-gnmax", "histogram", "directions")
 QUESTION = "teachers' gradients"
 """Name of the question that every update asks."""
 LEAST_NORM = 1e-12
@@ -34,8 +35,7 @@ class GradientAggregator:
     noisy sum.
 
     Args:
-        aggregation: confident-gnmax (the paper's), histogram or sum (limbeck's own).
-        teachers: Number of teachers that answer.
+        aggregation: confident-gnmax (the paper's), histogram or directions (limbeck's own).
         points: Rows whose gradients are asked for at once.
         width: Numbers in a row's gradient.
         projection: Coordinates that it is projected to; 0: it is not projected.
@@ -44,10 +44,10 @@ class GradientAggregator:
         bins: Number of bins that a vote chooses from.
         threshold: Share of the teachers that must agree (confident-gnmax).
         threshold_share: Share of the budget for finding out whether they do (confident-gnmax).
+        points_each: Points that one teacher answers about; 0: all.
     """
 
     aggregation: str
-    teachers: int
     points: int
     width: int
     projection: int
@@ -56,6 +56,7 @@ class GradientAggregator:
     bins: int
     threshold: float
     threshold_share: float
+    points_each: int = 0
 
     @property
     def _kept(self) -> int:
@@ -66,13 +67,14 @@ class GradientAggregator:
     def ballot(self) -> Ballot:
         """The question that is asked of the rows."""
         size = self.points * self._kept
-        if self.aggregation == "sum":
+        if self.aggregation == "directions":
             return Directions(name=QUESTION, size=size, count=self.updates)
         return Votes(
             name=QUESTION,
             coordinates=size,
             bins=self.bins,
             count=self.updates,
+            most=self.points_each * self._kept,
             largest_share=self.threshold_share if self.aggregation == "confident-gnmax" else 0.0,
         )
 
@@ -84,32 +86,38 @@ class GradientAggregator:
         return normal(key, shape) / math.sqrt(self._kept)
 
     def answer(self, gradients: Float[Array, "points width"], matrices: Any) -> Array:
-        """One teacher's answer: a vector of norm 1 at most, or the number of a bin per coordinate."""
+        """One teacher's answer: a vector of norm 1 at most, or the number of a bin per coordinate, -1
+        where it has no vote."""
+        norms = jnp.sqrt((gradients**2).sum(axis=1, keepdims=True))
+        knows = norms > LEAST_NORM
         if matrices is not None:
             gradients = jnp.einsum("pw,pwk->pk", gradients, matrices)
-        if self.aggregation == "sum":
+        if self.aggregation == "directions":
             # A direction for every point that the teacher knows something about, together of norm 1.
             norms = jnp.sqrt((gradients**2).sum(axis=1, keepdims=True))
             known = jnp.maximum((norms > LEAST_NORM).sum(), 1)
             return (gradients / jnp.maximum(norms, LEAST_NORM) / jnp.sqrt(known)).ravel()
-        inside = jnp.clip(jnp.nan_to_num(gradients.ravel()), -self.clip, self.clip)
+        inside = jnp.clip(jnp.nan_to_num(gradients), -self.clip, self.clip)
         voted = jnp.floor((inside / self.clip + 1) / 2 * self.bins).astype(jnp.int32)
-        return jnp.minimum(voted, self.bins - 1)
+        return jnp.where(knows, jnp.minimum(voted, self.bins - 1), -1).ravel()
 
-    def restore(self, tallies: Sequence[np.ndarray], matrices: Any) -> Array:
+    def restore(self, tallies: Sequence[np.ndarray], matrices: Any, answering: np.ndarray) -> Array:
         """Noisy answers, added up, to one gradient per point, (points, width); sees no teacher.
 
         Args:
             tallies: The noisy sum or histograms; of confident-gnmax, their noisy largest counts first.
             matrices: The projections that teachers used.
+            answering: How many teachers answer about each point; public.
         """
-        if self.aggregation == "sum":
-            mean = tallies[0].ravel() * math.sqrt(self.points) / self.teachers
+        each = np.repeat(np.asarray(answering, np.float64), self._kept)
+        if self.aggregation == "directions":
+            # One scale for all: dividing by few teachers would blow up the noise of their points.
+            mean = tallies[0].ravel() * math.sqrt(self.points_each or self.points) / each.max()
         elif self.aggregation == "histogram":
-            mean = tallies[0] @ self.middles / self.teachers
+            mean = tallies[0] @ self.middles / each
         else:
             largest, votes = tallies
-            bins = confident_gnmax(largest.ravel(), votes, self.threshold * self.teachers)
+            bins = confident_gnmax(largest.ravel(), votes, self.threshold * each)
             mean = np.where(bins < 0, 0.0, self.middles[bins])
         kept = jnp.asarray(mean.reshape(self.points, self._kept), jnp.float32)
         return kept if matrices is None else jnp.einsum("pk,pwk->pw", kept, matrices)
@@ -120,13 +128,15 @@ class GradientAggregator:
         return self.clip * ((2 * np.arange(self.bins) + 1) / self.bins - 1)
 
 
-def confident_gnmax(largest: np.ndarray, votes: np.ndarray, threshold: float) -> np.ndarray:
+def confident_gnmax(
+    largest: np.ndarray, votes: np.ndarray, threshold: float | np.ndarray
+) -> np.ndarray:
     """The bin with most noisy votes, or -1 where the largest count, noisy too, misses the threshold.
 
     Args:
         largest: Noisy largest count of each histogram.
         votes: Noisy histograms (coordinates, bins), with noise of their own.
-        threshold: Votes that are needed.
+        threshold: Votes that are needed, for each histogram or for all alike.
 
     >>> confident_gnmax(np.array([9.0, 2.0]), np.array([[1.0, 8.0], [2.0, 1.0]]), 5.0).tolist()
     [1, -1]

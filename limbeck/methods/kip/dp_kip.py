@@ -30,6 +30,10 @@ GRADIENT = "gradient"
 """Name of the question that every step asks."""
 LEAST_CLIP = 1e-12
 """Smallest norm to clip to: squares of smaller ones would vanish in float32."""
+USUAL_BATCH = 2000
+"""Rows that a step draws, on average, unless another number is set;"""
+USUAL_RATE = 0.1
+"""but no more than this share of the rows."""
 MOST_START = 1000.0
 """Largest standard deviation of the noise that learned rows start from."""
 MOST_STEPS = 1_000_000
@@ -54,7 +58,7 @@ class DPKIP(AbstractKernelMethod):
     """
 
     name: ClassVar[str] = "dp-kip"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     family: ClassVar[str] = "kernel inducing points"
     good_for: ClassVar[str] = "labelled data: a few rows per class for the papers' kernels"
     papers: ClassVar[tuple[str, ...]] = (
@@ -65,13 +69,14 @@ class DPKIP(AbstractKernelMethod):
 
     epochs: float = 10.0
     """Expected number of times that a step draws a row: the number of steps is epochs / rate."""
-    batch: int = 500
-    """Rows that a step draws, on average."""
+    batch: int | Auto = "auto"
+    """Rows that a step draws, on average; auto: 2000, or a tenth of the rows that the schema declares
+    if that is less. Many carry more under the same budget than more steps do."""
     batch_rate: float | Auto = "auto"
     """Probability with which a step draws a row; auto: `batch` over the schema's declared rows."""
     clip: float = 1e-6
     """Largest norm of a row's gradient. Far below typical norms every row counts alike."""
-    learning_rate: float = 0.01
+    learning_rate: float = 0.1
     """Step size of the optimiser, at the start."""
     decay: bool = True
     """Whether it falls to nothing along half a cosine: the last steps then average their noise. The
@@ -109,9 +114,9 @@ class DPKIP(AbstractKernelMethod):
     """Where gradients are clipped and noise is added: in the rows' numbers (pixels), as in the
     papers; or in the kernel's features, limbeck's own, far cheaper per step (features). Auto:
     features, where the kernel has any."""
-    directions: int = 256
-    """In how many directions of feature space gradients are taken, where they are taken there: those
-    in which features of pictures move most. All, where there are no more."""
+    directions: int = 512
+    """To how many directions of feature space regression and gradients keep, where gradients are taken
+    there: those in which features of pictures are largest. All, where there are no more."""
     weigh_classes: bool = False
     """Whether a row's loss is weighted by the inverse of its class's noisy count, so that small
     classes count as much as large ones."""
@@ -122,7 +127,6 @@ class DPKIP(AbstractKernelMethod):
         super().__post_init__()
         positive(
             epochs=self.epochs,
-            batch=self.batch,
             directions=self.directions,
             clip=self.clip,
             learning_rate=self.learning_rate,
@@ -132,6 +136,8 @@ class DPKIP(AbstractKernelMethod):
             raise LimbeckError(f"Expected clip >= {LEAST_CLIP:g}, got {self.clip:g}.")
         spread = unless_auto(start_spread=self.start_spread)
         rate = unless_auto(batch_rate=self.batch_rate)
+        if self.batch != "auto":
+            positive(batch=unless_auto(batch=self.batch) or 0)
         if spread is not None and not 0 < spread <= MOST_START:
             raise LimbeckError(f"Expected 0 < start_spread <= {MOST_START:g}, got {spread:g}.")
         if rate is not None and not 0 < rate <= 1:
@@ -163,7 +169,12 @@ class DPKIP(AbstractKernelMethod):
                 f"{self.name} draws batches by a public rate: declare an approximate number of "
                 f"{noun} in the schema{place} ({noun} = ...)."
             )
-        rate = self.batch / units if self.batch_rate == "auto" else self.batch_rate
+        if self.batch_rate != "auto":
+            rate = self.batch_rate
+        elif self.batch != "auto":
+            rate = self.batch / units
+        else:
+            rate = min(USUAL_BATCH / units, USUAL_RATE)
         if rate > 1:
             raise LimbeckError(
                 f"A batch of {self.batch} is more than the {units} {noun} that the schema "
@@ -182,10 +193,8 @@ class DPKIP(AbstractKernelMethod):
                 f"corrupted = {self.corrupted:g} leaves none of {schema.slots} numbers to learn; "
                 "choose less."
             )
-        parameters = size * width
         if self._in_features:
-            every = self.kernel.features(schema, 0).size
-            width, parameters = min(self.directions, every), size * every
+            width = min(self.directions, self.kernel.features(schema, 0).size)
         steps = max(1, round(self.epochs / rate))
         if steps > MOST_STEPS:
             raise LimbeckError(
@@ -198,7 +207,6 @@ class DPKIP(AbstractKernelMethod):
             rate=rate,
             rows=schema.rows or schema.units or 1,
             count=steps,
-            parameters=parameters,
         )
         first = []
         if self._private_start:
@@ -350,19 +358,6 @@ class DPKIP(AbstractKernelMethod):
             spread = regression.view.spread
             basis = feature_basis(features, schema, support.start, spread, self.directions, seed)
         unit = pulled_size(features, support.start, basis, seed)
-
-        def placed(free: np.ndarray) -> np.ndarray:
-            return support.place(free).astype(np.float32)
-
-        def state_of(free: np.ndarray) -> np.ndarray:
-            return features_of(features, placed(free)).ravel()
-
-        def gradient_of(noisy: np.ndarray, free: np.ndarray) -> np.ndarray:
-            """By the chain rule: what is clipped and noised in feature space is free from there on.
-            Scaled so that noise is as large as if it had been added to the numbers themselves."""
-            by_feature = noisy.reshape(len(support.start), -1) @ basis.T / unit
-            return support.pick(pull_back(features, placed(free), by_feature.astype(np.float32)))
-
         source = FeatureSpaceGradients(
             features=features,
             targets=support.targets,
@@ -371,4 +366,17 @@ class DPKIP(AbstractKernelMethod):
             view=regression.view,
             basis=basis if basis.shape[1] < features.size else None,
         )
+
+        def placed(free: np.ndarray) -> np.ndarray:
+            return support.place(free).astype(np.float32)
+
+        def state_of(free: np.ndarray) -> np.ndarray:
+            return source.of_seen(placed(free)).ravel()
+
+        def gradient_of(noisy: np.ndarray, free: np.ndarray) -> np.ndarray:
+            """By the chain rule: what is clipped and noised in feature space is free from there on.
+            Scaled so that noise is as large as if it had been added to the numbers themselves."""
+            by_feature = noisy.reshape(len(support.start), -1) @ basis.T / unit
+            return support.pick(pull_back(features, placed(free), by_feature.astype(np.float32)))
+
         return source, state_of, gradient_of

@@ -1,10 +1,10 @@
-"""Directions of feature space in which pictures can move: where noise is added, and nowhere else.
+"""The few directions of feature space in which pictures lie: where rows are compared and noise is added.
 
 A picture of 784 pixels has 3,969 scattering features; most changes of these belong to no picture. What a
 learned row's gradient says in such directions is lost when it is pulled back to pixels, but it would be
-clipped and noised with the rest. So gradients are measured in a few directions: those in which the
-features of the start move most when pictures that say nothing are added to it. The start is public or
-noisy already, so the directions cost nothing.
+clipped and noised with the rest. So regression and gradients keep to a few directions: those in which
+the features of the start are largest, and of the start with pictures added that say nothing. The start is
+public or noisy already, so the directions cost nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ SAMPLES = 4
 LEAST_SAMPLES = 64
 CHANGE = 0.3
 """How much of a random picture is added to a row."""
+START_WEIGHT = 2.0
+"""Factor of the start's own features."""
 
 
 def feature_basis(
     features: Any, schema: Schema, start: np.ndarray, spread: np.ndarray, size: int, seed: int
 ) -> np.ndarray:
-    """An orthonormal basis (features, size) of the directions in which features move most.
+    """An orthonormal basis (features, size) of the directions in which features are largest.
 
     Args:
         features: The feature map.
@@ -44,11 +46,12 @@ def feature_basis(
     change = CHANGE * (pictures - pictures.mean(axis=1, keepdims=True)) / spread
     moved, still = (
         features_of(features, x.astype(np.float32)).astype(np.float64)
-        for x in (rows + change, rows)
+        for x in (rows + change, start)
     )
+    every = np.concatenate([moved, START_WEIGHT * still])
     # The short way to the leading right singular vectors.
-    values, vectors = np.linalg.eigh((moved - still) @ (moved - still).T)
-    leading = (moved - still).T @ (vectors[:, ::-1][:, :size] / np.sqrt(_floored(values)[:size]))
+    values, vectors = np.linalg.eigh(every @ every.T)
+    leading = every.T @ (vectors[:, ::-1][:, :size] / np.sqrt(_floored(values)[:size]))
     basis, _ = np.linalg.qr(leading)
     return basis
 

@@ -20,6 +20,7 @@ class AbstractKernelMethod(AbstractMethod):
     """A few rows per class (the support), learned so that kernel ridge regression on them does well."""
 
     fixed_size: ClassVar[bool] = True
+    takes_targets: ClassVar[bool] = False
 
     kernel: AbstractKernel = part_field(KERNELS, FullyConnectedKernel())
     """The kernel, with settings of its own: fc-ntk, conv-ntk, e-ntk, scattering or perceptual."""

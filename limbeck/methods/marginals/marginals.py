@@ -27,7 +27,16 @@ from ..base import AbstractMeasureOnce, Product, Progress, values_of
 from ..class_counts import COUNTS, class_weights
 from ..part import Auto
 from .factors import common_factors, factor_rows, normal_scores
-from .soft_fit import NoisyMarginals, clear_cells, fit_soft_rows, to_simplex
+from .noisy_cells import (
+    chances_within,
+    cleared_counts,
+    count_error,
+    filled_cells,
+    numbered,
+    possible_cells,
+    shared_out,
+)
+from .soft_fit import NoisyMarginals, fit_soft_rows
 from .soft_rows import SoftRows
 
 SINGLES, PAIRS = "single columns", "pairs of columns"
@@ -76,7 +85,7 @@ class Marginals(AbstractMeasureOnce):
 
     only_counts: ClassVar[bool] = True
     name: ClassVar[str] = "marginals"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     data_kinds: ClassVar[tuple[str, ...]] = ("tables",)
     good_for: ClassVar[str] = (
         "tables of any kind, their default: rows true in columns and pairs of columns"
@@ -151,7 +160,7 @@ class Marginals(AbstractMeasureOnce):
             answer = private.ask(CORRELATIONS, spec, state)
             return {COUNTS: counts, SINGLES: singles, CORRELATIONS: answer}
         noise = private.noise_of(PAIRS)
-        groups = self._groups(private.schema, counts.values, singles.values, noise)
+        groups = self._groups(private.schema, counts.values, singles, noise)
         pairs = private.ask(PAIRS, self.map_spec("column_pairs", seed), {"groups": groups})
         matrices = pairs.values.reshape(len(counts.values), *ColumnPairs.shape_of(groups))
         return {COUNTS: counts, SINGLES: singles, PAIRS: pairs._replace(values=matrices)}
@@ -209,10 +218,16 @@ class Marginals(AbstractMeasureOnce):
         counts, singles, pairs = (measured[name].values for name in (COUNTS, SINGLES, PAIRS))
         noise = {name: answer.noise for name, answer in measured.items()}
         weights, size = class_weights(counts)
-        groups = self._groups(schema, counts, singles, noise[PAIRS])
+        groups = self._groups(schema, counts, measured[SINGLES], noise[PAIRS])
+        columns, group_of = self.single_columns(schema, seed).cells, numbered(groups)
+        cleared = self._cleared(schema, measured[SINGLES])
+        filled = filled_cells(schema, columns, cleared)
+        met = np.stack([np.bincount(group_of, own) > 0 for own in filled])
+        singles = singles * possible_cells(schema, columns)
+        pairs = pairs * met[:, :, None] * met[:, None, :]
         marginals = _noisy_marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
         # As many soft rows as the measured pairs can tell apart.
-        telling = SOFT_ROWS_PER_NOISE * size / _count_error(noise[PAIRS])
+        telling = SOFT_ROWS_PER_NOISE * size / count_error(noise[PAIRS])
         soft = fit_soft_rows(
             marginals,
             soft_rows=round(float(np.clip(telling, (self.soft_rows + 1) // 2, self.soft_rows))),
@@ -223,15 +238,17 @@ class Marginals(AbstractMeasureOnce):
             seed=seed,
             progress=lambda done: progress("soft rows", done),
         )
-        numbered, totals = _numbered(groups), marginals.best_singles()[0]
+        soft = soft * met[:, None, :]
+        soft /= (soft @ marginals.member) @ marginals.member.T
         return SoftRows(
-            soft=soft,
-            groups=numbered,
-            within=_chances_within(
-                numbered,
-                self._cleared(schema, measured[SINGLES]),
-                totals,
-                _count_error(noise[SINGLES]),
+            soft=soft.astype(np.float32),
+            groups=group_of,
+            within=chances_within(
+                group_of,
+                cleared,
+                marginals.best_singles()[0],
+                count_error(noise[SINGLES]),
+                filled,
             ),
             class_weights=weights,
             grid=self._cells(schema),
@@ -285,7 +302,7 @@ class Marginals(AbstractMeasureOnce):
         )
 
     def _groups(
-        self, schema: Schema, counts: np.ndarray, singles: np.ndarray, noise: float
+        self, schema: Schema, counts: np.ndarray, singles: Measurement, noise: float
     ) -> list[np.ndarray]:
         """For each column the group of each cell.
 
@@ -294,40 +311,34 @@ class Marginals(AbstractMeasureOnce):
         Args:
             schema: The settled schema.
             counts: Noisy numbers of rows, (classes,).
-            singles: Noisy counts of all columns' cells, (classes, cells).
+            singles: The noisy counts of all columns' cells, (classes, cells).
             noise: Standard deviation of the noise that pair counts will have.
         """
         most, classes = self._groups_per_column(schema), len(counts)
         floor = GROUP_ROWS * noise * math.sqrt(classes / 2)
         rows = class_weights(counts)[1]
         start, groups = 0, []
+        cleared = self._cleared(schema, singles).sum(axis=0)
         for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
-            pooled = to_simplex(singles[:, start : start + cells.count].sum(axis=0), rows)
+            pooled = shared_out(cleared[start : start + cells.count], rows)
             groups.append(group_cells(cells, pooled, most=most, floor=floor))
             start += cells.count
         return groups
 
-    def _cleared(self, schema: Schema, singles: Measurement) -> np.ndarray:
-        """Noisy counts of cells; without a label, with nothing in numbers' cells that seem to be empty."""
-        cleared, start = singles.values.copy(), 0
-        if schema.label:  # not tried there
-            return cleared
-        error = _count_error(singles.noise)
-        for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
-            if cells.ordered:
-                place = slice(start, start + cells.values)
-                cleared[:, place] *= clear_cells(cleared[:, place].sum(axis=0), error)
-            start += cells.count
-        return cleared
-
     def _chances(self, schema: Schema, counts: np.ndarray, singles: Measurement) -> np.ndarray:
         """Probability of each cell of a column, (classes, cells), from noisy answers alone."""
         columns = SingleColumns(schema, grid=self._cells(schema)).cells
-        numbered = np.repeat(np.arange(len(columns)), [c.count for c in columns])
+        column_of = np.repeat(np.arange(len(columns)), [c.count for c in columns])
         weights, size = class_weights(counts)
         totals = np.repeat(np.maximum(weights * size, 1.0)[:, None], len(columns), axis=1)
-        cleared = self._cleared(schema, singles)
-        return _chances_within(numbered, cleared, totals, _count_error(singles.noise))
+        cleared, error = self._cleared(schema, singles), count_error(singles.noise)
+        filled = filled_cells(schema, columns, cleared)
+        return chances_within(column_of, cleared, totals, error, filled)
+
+    def _cleared(self, schema: Schema, singles: Measurement) -> np.ndarray:
+        """Noisy counts of cells, with nothing where no rows seem to be."""
+        columns = SingleColumns(schema, grid=self._cells(schema)).cells
+        return cleared_counts(schema, columns, singles.values, count_error(singles.noise))
 
 
 def _rows_per_class(schema: Schema) -> float:
@@ -349,8 +360,8 @@ def _noisy_marginals(
     """All counts by groups: each pair is measured twice, and the diagonal of pairs counts single groups
     once more, so means are taken, weighted by the inverse of their variances."""
     sizes = tuple(int(g.max()) + 1 for g in groups)
-    into = np.eye(sum(sizes))[_numbered(groups)]  # (cells, groups)
-    fine, pair = _count_error(noise[SINGLES]) ** 2, _count_error(noise[PAIRS]) ** 2
+    into = np.eye(sum(sizes))[numbered(groups)]  # (cells, groups)
+    fine, pair = count_error(noise[SINGLES]) ** 2, count_error(noise[PAIRS]) ** 2
     variance = fine * into.sum(axis=0)
     precision = 1 / variance + 1 / pair
     diagonal = np.einsum("cgg->cg", pairs)
@@ -362,41 +373,3 @@ def _noisy_marginals(
         pair=(pairs + pairs.transpose(0, 2, 1)) / 2,
         pair_variance=pair / 2,
     )
-
-
-def _chances_within(
-    groups: np.ndarray, singles: np.ndarray, totals: np.ndarray, error: float
-) -> np.ndarray:
-    """Probability of each cell within its group, (classes, cells): a class's own counts, drawn to those
-    of all classes, the more the less classes differ beyond the noise.
-
-    Args:
-        groups: The group of each cell, numbered through all columns.
-        singles: Noisy counts of cells, (classes, cells).
-        totals: Counts of groups, (classes, groups).
-        error: Standard deviation of a noisy count.
-    """
-    chances = np.zeros_like(singles)
-    for group in range(int(groups.max()) + 1):
-        cells = np.flatnonzero(groups == group)
-        own = singles[:, cells]
-        common = to_simplex(own.sum(axis=0), max(float(own.sum()), 1.0))
-        for label, total in enumerate(np.maximum(totals[:, group], 1e-6)):
-            expected = total * common / common.sum()
-            differing = max(float(((own[label] - expected) ** 2).mean()) - error**2, 0.0)
-            trust = differing / (differing + error**2)
-            mixed = to_simplex(trust * own[label] + (1 - trust) * expected, total)
-            chances[label, cells] = mixed / total
-    return chances
-
-
-def _numbered(groups: list[np.ndarray]) -> np.ndarray:
-    """The group of each cell, numbered through all columns."""
-    starts = np.cumsum([0] + [int(g.max()) + 1 for g in groups[:-1]])
-    return np.concatenate([g + start for g, start in zip(groups, starts, strict=True)])
-
-
-def _count_error(noise: float) -> float:
-    """Standard deviation that a count is taken to err by: its noise, and one row at least, for a row
-    more or less is no difference to fit."""
-    return math.hypot(noise, 1.0)

@@ -7,7 +7,6 @@ price for every dependence between columns, so that noise is not taken for one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +19,10 @@ from jaxtyping import Array, Float
 
 from ...draws import normal
 from ...nets import fit
+from .noisy_cells import to_simplex
 
 MOST_WORK = 1.25e8
 """Multiplications per update that a wide table may cost; it gets fewer soft rows beyond."""
-CLEAR = 3.0
-"""Noise, in standard deviations, above which a sum of counts is taken for rows."""
 FEWEST_ROWS = 50
 """Number of soft rows of a class, at least."""
 
@@ -158,35 +156,3 @@ def _loss(soft: Soft, key: Array, target: Any) -> Array:
     surprise = chances * (jnp.log(chances + 1e-9) - jnp.log(mean + 1e-9)[:, None])
     total += (target["price"] * surprise.sum(axis=2).mean(axis=1)).sum()
     return total / target["pair"].size
-
-
-def clear_cells(counts: np.ndarray, error: float) -> np.ndarray:
-    """Which of neighbouring cells hold rows, by noisy counts: those in the shortest runs whose sums stand
-    out of the noise. Else noise in the empty cells of wide bounds would be drawn as values far out.
-
-    >>> clear_cells(np.array([90.0, 8.0, 9.0, 9.0, 8.0, -9.0, 9.0, -9.0]), 4.0).astype(int)
-    array([1, 1, 1, 1, 1, 0, 0, 0])
-    """
-    filled, length = np.zeros(len(counts), bool), 1
-    sums, taken = np.append(0.0, np.cumsum(counts)), np.zeros(len(counts) + 1, int)
-    while length <= len(counts):
-        taken[1:] = np.cumsum(filled)
-        clear = sums[length:] - sums[:-length] > CLEAR * error * math.sqrt(length)
-        for start in np.flatnonzero(clear & (taken[length:] == taken[:-length])):
-            filled[start : start + length] = True
-        length *= 2
-    return filled if filled.any() else np.ones(len(counts), bool)
-
-
-def to_simplex(values: np.ndarray, total: float) -> np.ndarray:
-    """The nearest non-negative numbers with that sum.
-
-    >>> to_simplex(np.array([3.0, 1.0, -5.0]), 2.0)
-    array([2., 0., 0.])
-    """
-    falling = np.sort(values)[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)
-    kept = int((falling > excess).sum())
-    if kept == 0:
-        return np.full(len(values), total / len(values))
-    return np.maximum(values - excess[kept - 1], 0.0)

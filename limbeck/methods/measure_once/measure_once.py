@@ -82,6 +82,7 @@ class MeasureOnce(AbstractMeasureOnce):
         "ScatterNets (DP-KIP-ScatterNet) for Privacy Preserving Data Distillation. TMLR 2024.",
     )
     fixed_size: ClassVar[bool] = True
+    takes_targets: ClassVar[bool] = False
     free: ClassVar[frozenset[str]] = frozenset(
         {"per_class", "steps", "learning_rate", "align_weight", "match_weight", "error_weight"}
         | {"proximity", "smoothness", "softness"}

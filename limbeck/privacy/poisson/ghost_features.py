@@ -19,8 +19,8 @@ batches of whole tiles, which `Private` gives; its products of float32 are not, 
 
 `FeatureSpaceGradients` is a mechanism of limbeck's own: it clips, and lets noise be added, in feature
 space, where norms are nearly free; the noisy sum is pulled back afterwards as post-processing. With a
-`basis` it keeps what a gradient says in a few public directions: phi becomes phi B in the formula above,
-once u, v and t are known.
+`basis` the regression itself is on a few public combinations of the features, phi B. Rows' features never
+change: they are made once and kept, and a step is a few products of small matrices.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 from jaxtyping import Array
 
 from ...features import Support, centred, features_of
@@ -51,8 +52,6 @@ SINGLE, DOUBLE = 2.0**-24, 2.0**-53
 """What a rounding errs by, in parts."""
 BLOCK = 512
 """Features that are added up in one go where a total is pulled back: blocks of sums round less often."""
-CUBED = 2**15
-"""Numbers per row beyond which fewer rows are worked on at once."""
 HUGE = 1e75
 """Larger numbers could overflow in products of three, summed over many rows: such rows are left out."""
 
@@ -70,24 +69,25 @@ class LowRank(NamedTuple):
     """(rows,)."""
 
     def norms(self) -> np.ndarray:
-        """Upper bounds of the gradients' norms in feature space, (rows,)."""
-        basis, coordinates = np.linalg.qr(self.phi.T)
-        fixed = coordinates.T
-        square = np.zeros(len(self.u))
-        step = 256 if fixed.size <= CUBED else 64  # whole tiles
-        for at in range(0, len(self.rows), step):
-            part = slice(at, at + step)
+        """Upper bounds of the gradients' norms in feature space, (rows,).
+
+        With e = phi_l - Phi^T v, w = Phi^T u and z = Phi^T v the gradient is u e^T - v w^T - t Phi, and its
+        square is six products of short vectors. Each errs by fewer than 2 (size + support + 8)
+        roundings of the square of the terms' norm.
+        """
+        square, phi_square = np.zeros(len(self.u)), (self.phi**2).sum()
+        for at in range(0, len(self.rows), 256):  # whole tiles
+            part = slice(at, at + 256)
             u, v, trace = self.u[part], self.v[part], self.trace[part]
-            rows = self.rows[part].astype(np.float64)
-            along = rows @ basis
-            beside = np.linalg.norm(rows - along @ basis.T, axis=1)
-            left = u[:, :, None] * (along - v @ fixed)[:, None, :]
-            left -= v[:, :, None] * (u @ fixed)[:, None, :] + trace[:, None, None] * fixed
-            square[part] = (left**2).sum(axis=(1, 2)) + (u**2).sum(axis=1) * beside**2
-        # Sums of `size` and `support` products, in an orthogonal basis that is so up to rounding.
-        roundings = 64 * (self.rows.shape[1] + self.u.shape[1])
+            z, w = v @ self.phi, u @ self.phi
+            e = self.rows[part].astype(np.float64) - z
+            uu, vv, uv = _dots(u, u), _dots(v, v), _dots(u, v)
+            square[part] = uu * _dots(e, e) + vv * _dots(w, w) - 2 * uv * _dots(e, w)
+            square[part] += trace * (trace * phi_square + 2 * (_dots(z, w) - _dots(e, w)))
+        roundings = 12 * (self.rows.shape[1] + self.u.shape[1] + 8)
         terms = np.linalg.norm(self.terms(), axis=1)
-        return np.sqrt(square) * (1 + RELATIVE) + roundings * DOUBLE * terms
+        above = np.maximum(square, 0.0) + roundings * DOUBLE * terms**2
+        return np.sqrt(above) * (1 + RELATIVE)
 
     def terms(self) -> np.ndarray:
         """Norms of what the gradients are added up from, every sign positive, (rows, support);
@@ -121,11 +121,6 @@ class LowRank(NamedTuple):
             own += u[part].T @ self.rows[part].astype(np.float64)
         return own - (pairs + pairs.T) @ self.phi - (factors @ self.trace) * self.phi
 
-    def along(self, basis: np.ndarray) -> LowRank:
-        """What the gradients are in the directions of a basis (size, few)."""
-        with np.errstate(all="ignore"):
-            return self._replace(phi=self.phi @ basis, rows=_double_product(self.rows, basis))
-
     def without(self, gone: np.ndarray) -> LowRank:
         """The same with nothing left of some rows, not even as 0 x infinity."""
         if not gone.any():
@@ -135,15 +130,33 @@ class LowRank(NamedTuple):
         return LowRank(self.phi, rows, u, v, np.where(gone, 0.0, self.trace))
 
 
+def _dots(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Inner products row by row."""
+    return np.einsum("ij,ij->i", left, right)
+
+
 def _double_product(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Rows times a matrix in float64, some rows at a time: always of whole tiles."""
     parts = (rows[at : at + 256].astype(np.float64) for at in range(0, len(rows), 256))
     return np.concatenate([part @ matrix for part in parts])
 
 
+def _inverse(gram: np.ndarray) -> np.ndarray:
+    """Of a positive definite matrix; of one that is not so, by rounding, its pseudo-inverse."""
+    if not np.isfinite(gram).all():
+        return np.full_like(gram, np.nan)
+    try:
+        factor = scipy.linalg.cho_factor(gram, lower=True)
+    except np.linalg.LinAlgError:
+        return np.linalg.pinv(gram, hermitian=True)
+    inverse = scipy.linalg.cho_solve(factor, np.eye(len(gram)))
+    return (inverse + inverse.T) / 2
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureSpaceGradients:
-    """Gradients in the support's features, which are the parameters, (support x size) flat.
+    """Gradients in the support's features, which are the parameters, (support x size) flat. Rows are
+    given by their features, too (`row_features`).
 
     Args:
         features: x -> phi(x), a row at a time.
@@ -151,7 +164,7 @@ class FeatureSpaceGradients:
         ridge: Of the regression, in units of the kernel's mean diagonal.
         class_weights: Factor of the loss of each class's rows.
         view: From slots in [0, 1] to what the features see.
-        basis: Orthonormal directions (size, few) in which alone gradients are taken; None: all.
+        basis: Orthonormal directions (size, few), in place of all features: phi(x) B; None: all.
     """
 
     features: Any
@@ -161,30 +174,32 @@ class FeatureSpaceGradients:
     view: Callable[[Any], Any] = lambda slots: slots
     basis: np.ndarray | None = None
 
-    def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> RowSums:
-        phi = np.asarray(parameters, np.float64).reshape(len(self.targets), -1)
-        low = self.factors(phi, slots, labels)
-        if self.basis is not None:
-            low = low.along(self.basis)
+    def row_features(self, slots: np.ndarray) -> np.ndarray:
+        """What `prepare` wants to know of rows (rows, slots): their features, in float32."""
+        return self.of_seen(self.view(np.asarray(slots, np.float32)))
+
+    def of_seen(self, rows: np.ndarray) -> np.ndarray:
+        """Features in the directions of the basis, of rows as the features see them."""
+        found = features_of(self.features, rows)
+        if self.basis is None:
+            return found
         with np.errstate(all="ignore"):
+            return _double_product(found, self.basis).astype(np.float32)
+
+    def prepare(self, parameters: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> RowSums:
+        phi = np.asarray(parameters, np.float64).reshape(len(self.targets), -1)
+        with np.errstate(all="ignore"):
+            low = self.factors(phi, rows, labels)
             norms, sizes = low.norms(), np.linalg.norm(low.terms(), axis=1)
         clean = low.without(~np.isfinite(norms))
         total = lambda factors: clean.total(factors).ravel()  # noqa: E731
         return RowSums(np.where(np.isfinite(norms), norms, np.inf), sizes, low.roundings, total)
 
-    def factors(self, phi: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> LowRank:
-        rows = features_of(self.features, self.view(np.asarray(slots, np.float32)))
-        with np.errstate(all="ignore"):
-            return self._factors(phi, rows, labels)
-
-    def _factors(self, phi: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> LowRank:
+    def factors(self, phi: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> LowRank:
         count, classes = self.targets.shape
         gram = phi @ phi.T
         gram += self.ridge * np.trace(gram) / count * np.eye(count)
-        if np.isfinite(gram).all():
-            inverse = np.linalg.pinv(gram, hermitian=True)
-        else:
-            inverse = np.full_like(gram, np.nan)
+        inverse = _inverse(gram)
         weights = inverse @ self.targets
         value = _double_product(rows, phi.T)
         wanted = np.asarray(centred(labels, classes), np.float64)
@@ -222,7 +237,8 @@ class _ThroughFeatures:
             view=self.view,
         )
         phi = features_of(self.features, placed).astype(np.float64)
-        return placed, inner.factors(phi, slots, labels)
+        with np.errstate(all="ignore"):
+            return placed, inner.factors(phi, inner.row_features(slots), labels)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...accounting import Charge
-from ...data import Rows
+from ...data import Rows, Store
 from ...errors import LimbeckError
 from ..maps import padded
 from ..measurement import Measurement
@@ -26,6 +26,9 @@ from ..question import (
 from .gradient_sum import GradientSum
 from .sampling import PoissonBatches, Records
 
+FEATURE_ROWS = 512
+"""Rows whose features are made at once."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gradients(Question):
@@ -33,7 +36,8 @@ class Gradients(Question):
 
     The map is a loss(parameters, slots, label) of one row; or `RowBlocks`, which makes gradients some
     rows at a time; or `RowGradients`, where they are never made one by one. A step's state is
-    `parameters`, flat.
+    `parameters`, flat. A map that has `row_features` is given these instead of slots: they are made
+    once, before the first step.
 
     Privacy:
         A row enters a step with probability `rate`, by a coin of its own, its gradient clipped so
@@ -133,6 +137,19 @@ class _Batches(Session):
     def _records(self) -> Records:
         return Records(self._access.rows, self._access.stream(f"{self._name}/records"))
 
+    @cached_property
+    def _features(self) -> np.ndarray:
+        """Of all rows, some at a time in one shape, so that a row's do not depend on how many others
+        there are; in a hidden file where they are many."""
+        store, schema = Store(), self._access.schema
+        nothing = np.zeros((FEATURE_ROWS, schema.slots), np.float32)
+        width = np.shape(self._source.row_features(nothing))[1]  # known without any row, too
+        for batch in self._access.batches(FEATURE_ROWS):
+            slots = padded(schema.expand(batch.cells), FEATURE_ROWS)
+            found = np.asarray(self._source.row_features(slots), np.float32)
+            store.add(found[: len(batch)])
+        return store.close(width)
+
     def partial(self, step: int, state: State) -> np.ndarray:
         parameters, grid = state["parameters"], self._mechanism.grid
         if np.size(parameters) != self._mechanism.parameters:
@@ -150,6 +167,9 @@ class _Batches(Session):
         return grid.total(self._source, parameters, part, self._load, weights)
 
     def _load(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows, shape = self._access.rows.take(places), self._mechanism.batches.shape
-        slots = padded(self._access.schema.expand(rows.cells), shape)
-        return slots, padded(rows.labels, shape, with_value=-1)
+        shape = self._mechanism.batches.shape
+        labels = padded(self._access.rows.labels[places], shape, with_value=-1)
+        if hasattr(self._source, "row_features"):
+            return padded(np.asarray(self._features[places]), shape), labels
+        rows = self._access.rows.take(places)
+        return padded(self._access.schema.expand(rows.cells), shape), labels

@@ -41,10 +41,13 @@ class Votes(Question):
     Privacy:
         One teacher that changes its mind takes a vote from one bin of a coordinate and gives one to
         another: the histograms move by sqrt(2 coordinates), their largest entries, which are a
-        second measurement where wanted, by sqrt(coordinates). Both in L2.
+        second measurement where wanted, by sqrt(coordinates). Both in L2. Where a teacher votes on
+        `most` coordinates at most, the histograms move by sqrt(2 most); and so do their largest
+        entries, since it might vote on others. Who votes on more has no vote at all.
 
     Args:
         coordinates: Histograms in an answer.
+        most: Coordinates that one teacher may vote on; 0: all of them.
         bins: Of each of them.
         count: Number of steps.
         largest_share: Part of the question's share for measuring the largest entry of each histogram
@@ -57,6 +60,7 @@ class Votes(Question):
     coordinates: int
     bins: int
     count: int
+    most: int = 0
     largest_share: float = 0.0
 
     @property
@@ -65,27 +69,28 @@ class Votes(Question):
 
     @property
     def split(self) -> tuple[float, ...]:
-        most = self.largest_share
-        return (most, 1 - most) if most else (1.0,)
+        largest = self.largest_share
+        return (largest, 1 - largest) if largest else (1.0,)
 
     def measured(self) -> tuple[Charge, ...]:
+        moved = 2 * (self.most or self.coordinates)
         votes = Charge(
             name=self.name,
-            sensitivity=math.sqrt(2 * self.coordinates),
+            sensitivity=math.sqrt(moved),
             coordinates=self.coordinates * self.bins,
             steps=self.count,
         )
-        most = Charge(
+        largest = Charge(
             name=f"{self.name}, the largest",
-            sensitivity=math.sqrt(self.coordinates),
+            sensitivity=math.sqrt(min(moved, self.coordinates)),
             coordinates=self.coordinates,
             steps=self.count,
         )
-        return (most, votes) if self.largest_share else (votes,)
+        return (largest, votes) if self.largest_share else (votes,)
 
     def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> CountedVotes:
         _check_priced(self, charges, unit)
-        return CountedVotes(tuple(charges), self.coordinates, self.bins)
+        return CountedVotes(tuple(charges), self.coordinates, self.bins, self.most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +156,7 @@ class CountedVotes(Tally):
     charges: tuple[Charge, ...]
     coordinates: int
     bins: int
+    most: int = 0
 
     def __post_init__(self) -> None:
         for charge in self.charges:
@@ -165,6 +171,8 @@ class CountedVotes(Tally):
             raise RuntimeError(f"'{self.charges[-1].name}': votes of shape {answers.shape[1:]}")
         place = np.arange(self.coordinates) * self.bins + answers
         valid = (answers >= 0) & (answers < self.bins)
+        if self.most:
+            valid &= valid.sum(axis=1, keepdims=True) <= self.most
         counts = np.bincount(place[valid], minlength=self.coordinates * self.bins)
         return counts.reshape(self.coordinates, self.bins)
 

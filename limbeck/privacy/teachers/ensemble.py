@@ -1,8 +1,11 @@
 """Teachers on disjoint shards: many small models side by side, whose states never leave.
 
 A record belongs to the shard that a keyed hash of its own content names, whatever other records
-there are; where persons are protected, one of the person's id, so that a shard holds whole persons. A teacher is written for itself alone, and is run for all of them by `vmap`: it cannot
-see another's rows, weights, moments or statistics. What a record changes is one teacher's state.
+there are; where persons are protected, one of the person's id, so that a shard holds whole persons. A
+public table may give every class teachers of its own, so that a rare class is not spread over teachers
+that see one of its rows or none: the hash then chooses among the teachers of the record's class. A teacher
+is written for itself alone, and is run for all of them by `vmap`: it cannot see another's rows, weights,
+moments or statistics. What a record changes is one teacher's state.
 """
 
 from __future__ import annotations
@@ -65,6 +68,9 @@ class Faculty:
 
     teacher: Teacher
     features: FeatureMap | None = None
+    of_class: tuple[int, ...] = ()
+    """Public: how many teachers see the rows of each class alone, which add up to all of them; none:
+    every teacher sees rows of all classes."""
 
 
 class Shards:
@@ -74,11 +80,18 @@ class Shards:
         rows: All rows; those without a declared label belong to no one.
         count: Number of teachers.
         stream: Secret randomness for the key of the hash.
+        of_class: Teachers of each class, if classes have their own.
     """
 
-    def __init__(self, rows: Rows, count: int, stream: Stream) -> None:
+    def __init__(
+        self, rows: Rows, count: int, stream: Stream, of_class: tuple[int, ...] = ()
+    ) -> None:
         key = stream.words(8).tobytes()
-        named = [_shard(rows, i, key, count) for i in range(len(rows))]
+        if of_class and rows.sharing is not None:
+            raise RuntimeError("a person's rows may be of several classes: shards go by persons")
+        known = 1 + int(rows.labels.max(initial=-1))
+        choices = _teachers_of_classes(count, of_class, known)
+        named = [_shard(rows, i, key, choices) for i in range(len(rows))]
         self.of_row = np.asarray(named, np.int64).reshape(len(rows))
         self.sizes = np.bincount(self.of_row[self.of_row >= 0], minlength=count)
         self._order = np.argsort(self.of_row, kind="stable")[len(rows) - self.sizes.sum() :]
@@ -135,7 +148,8 @@ class Ensemble:
             slots = seen[places] if features else schema.expand(seen[places])
             return slots, np.maximum(rows.labels[places], 0)
 
-        shards = Shards(rows, faculty.teacher.count, access.stream("teachers/shards"))
+        stream = access.stream("teachers/shards")
+        shards = Shards(rows, faculty.teacher.count, stream, faculty.of_class)
         return cls(faculty.teacher, shards, read)
 
     def ask(self, question: Any, *, answers: bool = True) -> Iterator[tuple[float, np.ndarray]]:
@@ -176,14 +190,26 @@ def _all_features(features: FeatureMap, access: RowAccess) -> np.ndarray:
     return store.close(features.size)
 
 
-def _shard(rows: Rows, at: int, key: bytes, count: int) -> int:
+def _teachers_of_classes(
+    count: int, of_class: tuple[int, ...], known: int
+) -> list[tuple[int, int]]:
+    """Number of the first teacher that sees rows of a class, and how many do, for each class."""
+    if not of_class:
+        return [(0, count)] * known
+    if min(of_class) < 1 or sum(of_class) != count or known > len(of_class):
+        raise RuntimeError("every class needs teachers, and every teacher a class")
+    return list(zip(np.cumsum((0, *of_class[:-1])).tolist(), of_class, strict=True))
+
+
+def _shard(rows: Rows, at: int, key: bytes, choices: list[tuple[int, int]]) -> int:
     if rows.labels[at] < 0:
         return -1
+    first, count = choices[rows.labels[at]]
     content = rows.cells[at].tobytes() + int(rows.labels[at]).to_bytes(8, "little")
     if rows.sharing is not None:
         content = rows.sharing.persons[at].tobytes()
     digest = hashlib.blake2b(content, key=key, digest_size=16).digest()
-    return int.from_bytes(digest, "little") % count
+    return first + int.from_bytes(digest, "little") % count
 
 
 @functools.partial(jax.jit, static_argnums=0)

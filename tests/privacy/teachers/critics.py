@@ -18,12 +18,14 @@ METHOD = lk.GPATE(
     teachers=30, updates=3, points=6, aggregation="confident-gnmax", projection=4, clip=1e-3,
     view="rows", network="published", filters=2, teacher_hidden=(5,), teacher_rate=1.0, batch=4, teacher_steps=2,
 )  # fmt: skip
-SUM = replace(METHOD, aggregation="sum", projection=0, network="per-class")
+APART = replace(METHOD, shards="classes")
+SUM = replace(METHOD, aggregation="directions", projection=0, network="per-class", shards="mixed")
 
 
 def critics(method: lk.GPATE = METHOD) -> tuple[Faculty, Ballot]:
     aggregator = method.aggregator(SCHEMA)
-    return Faculty(method.critic(SCHEMA, 3)), aggregator.ballot
+    of_class = (10, 10, 10) if method.classes_apart(SCHEMA) else ()
+    return Faculty(method.critic(SCHEMA, 3, of_class), of_class=of_class), aggregator.ballot
 
 
 def question(method: lk.GPATE = METHOD, seed: int = 0) -> Consultation:
@@ -41,7 +43,7 @@ def rows_of(count: int, seed: int = 0) -> lk.Dataset:
 class Liar:
     """A teacher that keeps to no rule."""
 
-    said: float
+    said: float | tuple[float, ...]
     size: int
     whole: bool = False
     count: int = 3
@@ -57,4 +59,4 @@ class Liar:
 
     def answer(self, state: Any, question: Any) -> Any:
         kind = jnp.int32 if self.whole else jnp.float32
-        return jnp.full(self.size, self.said, kind)
+        return jnp.full(self.size, jnp.asarray(self.said, kind), kind)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from critics import METHOD, SCHEMA, SUM, critics, question, rows_of
+from critics import APART, METHOD, SCHEMA, SUM, critics, question, rows_of
 from helpers import image_rows, planned
 
 import limbeck as lk
+from limbeck.data.persons import Sharing
 from limbeck.privacy import Noise, RowAccess, Unit
 from limbeck.privacy.teachers.ensemble import Ensemble, Shards
 
@@ -59,6 +61,31 @@ def test_a_small_shard_is_seen_whole_and_a_large_one_in_turns() -> None:
         assert sorted(places[present]) == sorted(own) and set(places.ravel()) == own
 
 
+def test_classes_may_have_teachers_of_their_own_by_a_public_table() -> None:
+    images, labels = image_rows(200)
+    data, stream = lk.read((images, labels), SCHEMA), Noise.from_seed(0).stream
+    found = Shards(data._encoded(), 11, stream("shards"), (2, 8, 1))
+    codes = data._encoded().labels
+    owners = np.repeat([0, 1, 2], (2, 8, 1))
+    assert np.array_equal(owners[found.of_row], codes) and set(range(10)) <= set(found.of_row)
+    some = np.random.default_rng(0).permutation(200)[:70]
+    part = lk.read((images[some], labels[some]), SCHEMA)._encoded()
+    less = Shards(part, 11, Noise.from_seed(0).stream("shards"), (2, 8, 1))
+    assert np.array_equal(less.of_row, found.of_row[some])
+    for table in ((2, 8), (2, 9, 0), (2, 8, 2)):
+        with pytest.raises(RuntimeError, match="needs teachers"):
+            Shards(data._encoded(), 11, stream(str(table)), table)
+
+
+def test_a_persons_rows_are_never_parted_by_their_classes() -> None:
+    rows = rows_of(3)._encoded()
+    shared = replace(
+        rows, sharing=Sharing(np.ones((3, 2), np.uint64), np.zeros(3, int), np.ones(3, np.int32))
+    )
+    with pytest.raises(RuntimeError, match="shards go by persons"):
+        Shards(shared, 3, Noise.from_seed(0).stream("shards"), (1, 1, 1))
+
+
 # ---- isolation ------------------------------------------------------------------------------
 
 
@@ -77,7 +104,9 @@ def states(data: lk.Dataset, method: lk.GPATE) -> list[Any]:
     return [[np.asarray(leaf[t]) for leaf in flat] for t in range(method.teachers)]
 
 
-@pytest.mark.parametrize("method", [METHOD, SUM], ids=["batch statistics", "per class"])
+@pytest.mark.parametrize(
+    "method", [METHOD, SUM, APART], ids=["batch statistics", "per class", "apart"]
+)
 def test_one_record_reaches_one_teachers_state(method: lk.GPATE) -> None:
     """P5: neither weights nor optimiser moments nor statistics are shared; to the last bit."""
     images, labels = image_rows(40)
