@@ -7,6 +7,7 @@ import math
 import os
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +22,9 @@ from scipy.stats import norm
 
 import limbeck as lk
 from limbeck.accounting import ORDERS, Charge, calibrate, cost, gaussian_epsilon, mu_for, slack
-from limbeck.ledger import Job, Run, book, new_run, spent
+from limbeck.ledger import Job, Run, book, planned_run, spent
 from limbeck.ledger.entries import entry_digest
 from limbeck.ledger.identity import identity, kept_plan
-from limbeck.ledger.paid import planned_run
 from limbeck.privacy import Noise
 
 ONE = Charge(name="one", sensitivity=1.0, coordinates=1)
@@ -42,7 +42,19 @@ KINDS = {
 def _run(charges: list[Charge], epsilon: float = 0.4, dataset: str = "d") -> Run:
     budget = lk.Budget(epsilon, 1e-5)
     made = calibrate(charges, [1.0] * len(charges), budget)
-    return new_run(dataset, "m", made, cost(made, budget), "add-remove")
+    price = cost(made, budget)
+    return Run(
+        id=uuid.uuid4().hex,
+        dataset=dataset,
+        method="m",
+        epsilon=price.epsilon,
+        delta=price.delta,
+        adjacency="add-remove",
+        charges=tuple(made),
+        private=True,
+        status="running",
+        started="2026-01-01T00:00:00Z",
+    )
 
 
 def _life(filter: str, epsilon: float = 6.0, delta: float = 1e-3) -> lk.Lifetime:
