@@ -4,12 +4,15 @@
 # For contributors:
 #   make check   style, types, and the documentation's build, in under a minute
 #   make docs    the documentation site, in site/
+#   make mutants plant privacy bugs one at a time, and see which test notices each: 40 minutes
+#   make audit   attack every method and write docs/audit.md; goes on where it was cut short (minutes)
 # PYTHON chooses the interpreter of the environment in .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check docs setup setup-dev setup-docs clean
+.PHONY: demo test check docs mutants setup setup-dev setup-docs clean
+.PHONY: demo test check docs audit setup setup-dev setup-docs clean
 
 demo: setup
 	$(BIN)/limbeck demo --force
@@ -22,9 +25,15 @@ check: setup-dev docs
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+mutants: setup-dev
+	$(BIN)/python benchmarks/mutants/run.py
+
 # Not quiet: mkdocs counts only the warnings that it shows, and --strict fails on any.
 docs: setup-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+audit: setup
+	$(BIN)/python -m limbeck.audits.page docs/audit.md
 
 setup: .venv/.demo
 setup-dev: .venv/.test
@@ -46,4 +55,4 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv demo-release site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .audit demo-release site .pytest_cache .mypy_cache .ruff_cache .hypothesis

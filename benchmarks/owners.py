@@ -5,7 +5,7 @@
 For each: `limbeck schema`, the owner's edit of the draft, `check`, `plan`, `distill`, `verify`, `evaluate`,
 `report` and `sample`, in a fresh folder with a ledger of its own. FOLDER holds CSV files of the package
 pydataset (`data("diamonds").to_csv("diamonds.csv", index=False)`, and so on); what is not there is not run. Files
-of a bank and of hospital stays, and photos, are made here. Results: owners.json, owners.md.
+of a bank and of hospital stays are made here. Results: owners.json.
 """
 
 from __future__ import annotations
@@ -383,7 +383,6 @@ def run_owner(name: str, owner: Owner, data: Path, epsilon: float) -> dict[str, 
     found: dict[str, Any] = {
         "name": name, "rows": int((~test).sum()), "columns": frame.shape[1], "epsilon": epsilon,
         "check": [line.strip() for line in checked.splitlines() if line.strip()][-6:], "steps": run.steps,
-        "folder": str(folder),
     }  # fmt: skip
     if code or owner.stops:
         found["distill said"] = said.strip()[-700:]

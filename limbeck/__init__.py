@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from . import release as release
     from . import scores as scores
     from .accounting import Budget as Budget
+    from .audits import Audit as Audit
+    from .audits import audit as audit
     from .data import Dataset as Dataset
     from .data import draft_schema as draft_schema
     from .engines import read as read
@@ -79,6 +81,7 @@ else:
         __name__,
         {
             "accounting": "Budget",
+            "audits": "Audit audit",
             "data": "Dataset draft_schema",
             "engines": "read",
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",

@@ -17,25 +17,20 @@ import pandas as pd
 
 import limbeck as lk
 from limbeck.accounting import calibrate
+from limbeck.audits.small import SMALL
 from limbeck.privacy import Noise, Planned, Private, Question, Unit
 from limbeck.privacy.private import Answers
 
-TINY = {"features": 24, "steps": 2, "batch": 12, "hidden": (6,), "code": 3}
+TINY = SMALL["dp-merf"]
 """Settings under which a mean-embedding method runs in a moment."""
 
-TINY_HERMITE = {
-    "order": 4, "product_order": 2, "product_columns": 3, "draws": 2, "products": 3, "steps": 2,
-    "batch": 12, "hidden": (6,), "code": 3,
-}  # fmt: skip
+TINY_HERMITE = SMALL["dp-hp"]
 """The same for DP-HP."""
 
-TINY_TANGENT = {"widths": (5,), "outputs": 3, "steps": 2, "batch": 12, "hidden": (6,), "code": 3}
+TINY_TANGENT = SMALL["dp-ntk"]
 """The same for tangent features."""
 
-TINY_SET = {
-    "per_class": 2, "clusters": 2, "networks": 2, "network_width": 4, "features": 24,
-    "teacher_steps": 2, "steps": 2,
-}  # fmt: skip
+TINY_SET = SMALL["measure-once"]
 """The same for measure-once."""
 
 FEW = {"per_class": 1, "epochs": 0.3, "batch": 20, "clip": 1e-3, "start": "noise"}

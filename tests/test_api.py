@@ -13,7 +13,7 @@ import limbeck as lk
 PUBLIC = {
     "BudgetExceeded", "DataError", "LimbeckError", "LimbeckWarning", "ReleaseError", "SchemaError",
     "Unread", "Category", "Date", "Duration", "Image", "DateTime", "Numeric", "Lifetime", "Person", "Schema",
-    "Dataset", "read", "draft_schema", "check",
+    "Dataset", "read", "draft_schema", "check", "audit", "Audit",
     "redistill", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify", "Verdict",
     "AIM", "DPCGAN", "DPGAN", "DPHP", "DPKIP", "DPMERF", "DPNTK", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS", "MST", "NDPDC", "PrivBayes",

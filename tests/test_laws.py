@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +14,10 @@ from helpers import folder_bytes
 from laws import CASES, Case, release_in_law_mode
 
 import limbeck as lk
+from limbeck.audits.replay import Replay, replayed
 from limbeck.methods import METHODS, Generated
 from limbeck.nets import generate
-from limbeck.privacy import Measurement, Noise, Private
+from limbeck.privacy import Noise, Private
 from limbeck.release import draw
 
 # One process compiles a case's programs and keeps them for all laws.
@@ -107,66 +106,22 @@ def test_no_person_moves_a_measurement_beyond_its_sensitivity(case: Case) -> Non
 
 def _hold_to_charges(case: Case, rows: object, neighbours: Sequence[object]) -> None:
     """Each measurement moves from rows to neighbouring ones, but within its charge."""
-    made = lk.plan(case.method, case.schema, lk.Budget(1.0))
-    whole, charges = _measured(case, case.dataset(rows), {}), {c.name: c for c in made.charges}
-    moved: dict[str, float] = dict.fromkeys(charges, 0.0)
-    for some in neighbours:
-        for name, answer in _measured(case, case.dataset(some), whole).items():
-            charge = charges.get(name) or charges[name.rsplit("-", 1)[0]]  # step 3 of x is x-3
-            if charge.mechanism == "permute-and-flip":  # of these only the chances are near
-                continue
-            order = 1 if charge.mechanism == "discrete laplace" else 2
-            norm = float(np.linalg.norm(np.ravel(answer - whole[name]), order))
-            assert norm <= charge.sensitivity * (1 + 1e-9), name
-            moved[charge.name] = max(moved[charge.name], norm)
-    additive = {n: c for n, c in charges.items() if c.mechanism != "permute-and-flip"}
-    seen = {name: c for name, c in additive.items() if name in whole or f"{name}-0" in whole}
-    assert seen
-    for name, charge in seen.items():
-        assert moved[name] > 0 or charge.sampling is not None, name  # a batch may be empty
-
-
-class Told(Private):
-    """Notes every answer in numbers, and lets the run go on as if another had been given."""
-
-    def __init__(self, told: dict[str, np.ndarray], *given: Any) -> None:
-        super().__init__(*given)
-        self.seen: dict[str, np.ndarray] = {}
-        self._told = told
-
-    def _stepper(self, name: str, *given: Any, **kind: Any) -> Callable[..., Any]:
-        planned, numbers = self._planned[name], count()
-        ask = super()._stepper(name, *given, **kind)
-
-        def step(now: Any) -> tuple[Measurement, ...]:
-            suffix = f"-{next(numbers)}" if planned.question.stepwise else ""
-            names = [f"{charge.name}{suffix}" for charge in planned.charges]
-            return tuple(map(self._noted, names, ask(now)))
-
-        return step
-
-    def _noted(self, name: str, answer: Measurement) -> Measurement:
-        if answer.values.dtype.kind != "f":
-            return answer
-        self.seen[name] = answer.values
-        return answer._replace(values=self._told.get(name, answer.values))
+    found = Replay(lk.plan(case.method, case.schema, lk.Budget(1.0)))
+    found.begin(case.dataset(rows))
+    for number, some in enumerate(neighbours):
+        found.compare(f"neighbour {number}", case.dataset(some))
+    assert found.broken == []
+    for name, charge in found.charges.items():
+        assert found.moved[name] > 0 or charge.sampling is not None, name  # a batch may be empty
 
 
 def _measured(
-    case: Case,
-    data: lk.Dataset,
-    told: dict[str, np.ndarray],
-    *,
-    epsilon: float = 1.0,
-    noise_seed: int = 0,
-) -> dict[str, np.ndarray]:
+    case: Case, data: lk.Dataset, *, epsilon: float = 1.0, noise_seed: int = 0
+) -> Mapping[str, np.ndarray]:
     """Every answer in numbers that `Private` gives in a run, with frozen noise."""
     made = lk.plan(case.method, case.schema, lk.Budget(epsilon))
-    private = Told(told, data, made.questions, made.unit, Noise.from_seed(noise_seed))
-    settled = private.estimate()
-    if settled == case.schema:  # else bounds moved with the row, and the rest is another question
-        case.method.run(private, seed=0, progress=lambda phase, done: None)
-    return private.seen
+    seen = replayed(made, data, {}, noise_seed=noise_seed).seen
+    return {name: values for name, values in seen.items() if values.dtype.kind == "f"}
 
 
 @each_case
@@ -213,7 +168,7 @@ def test_infinite_epsilon_walks_the_same_road_without_noise(case: Case) -> None:
     release = lk.distill(data, case.method, budget, seed=1, non_private=True)
     assert release.certificate["guarantee"]["epsilon"] == "infinity"
     assert not release.certificate["releasable"]
-    one, two = (_measured(case, data, {}, epsilon=budget.epsilon, noise_seed=s) for s in (1, 2))
+    one, two = (_measured(case, data, epsilon=budget.epsilon, noise_seed=s) for s in (1, 2))
     charges = lk.plan(case.method, case.schema, budget).charges
     assert one.keys() == two.keys()
     # Which teacher a row is dealt to is drawn, as are Poisson batches.

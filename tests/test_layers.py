@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "limbeck"
 
 ORDER = [
-    {"chunks", "draws", "errors", "memory", "lazy", "machine", "progress", "version"},
+    {"chunks", "draws", "errors", "memory", "lazy", "machine", "npz", "progress", "version"},
     {"schema", "outside", "accounting"},
     {"data", "nets"},
     {"features", "datasets"},
@@ -19,7 +19,7 @@ ORDER = [
     {"engines", "methods", "scores"},
     {"planning"},
     {"ledger", "release"},
-    {"evaluation"},
+    {"audits", "evaluation"},
     {"run"},
     {"report", "papers"},
     {"demo", "__init__"},

@@ -6,12 +6,17 @@ Gaussian mechanism. How far is the discrete Gaussian p from the rounded one q? W
     q(x) = phi(x) A(x),   A(x) = int exp(-x t / s**2 - t**2 / 2 s**2) dt over |t| <= 1/2,
     p(x) = phi(x) / S,    S = sum of phi over the integers <= 1 + r,
 
-r being 2 exp(-2 pi**2 s**2) and a little more (Poisson's summation formula), also for a shifted lattice. So
+with r = 2 exp(-2 pi**2 s**2) / (1 - exp(-6 pi**2 s**2)) (Poisson's summation formula), also for a shifted lattice. So
 
     1 + chi2(q, p) = S sum phi A**2 <= (1 + r)**2 int int exp(t t' / s**2) dt dt'
-                   = (1 + r)**2 (1 + 1 / (288 s**4) + 1 / (153600 s**8) + ...)
+                   = (1 + r)**2 sum over k of s**-4k / ((2k)! (2k + 1)**2 16**k)
+                  <= (1 + r)**2 (1 + 1 / (288 s**4) + 1 / (153400 s**8)),
 
-and KL(q, p) <= log(1 + chi2) <= 1 / (287 s**4) for every s >= 1. Divergences add over coordinates and over
+the terms from the third on being a geometric series at most, and with log(1 + x) <= x
+
+    KL(q, p) <= log(1 + chi2) <= 2 r + 1 / (288 s**4) + 1 / (153400 s**8) <= 1 / (287 s**4)
+
+for every s >= 1: the small terms, times s**4, are largest at s = 1, where they are below 1/287 - 1/288. Divergences add over coordinates and over
 adaptive steps (chain rule); given the coins of a sampled step it is a sum plus noise, and forgetting the
 coins only lowers it (convexity). Pinsker's inequality is used once, for all n numbers of a run:
 their total variation is at most sqrt(n / 574) / s**2 (`distance`). The test computes the true

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ..errors import LimbeckError, LimbeckWarning
+from .audit import audit
 from .ledger import ledger
 from .making import check, distill, plan, redistill, schema
 from .methods import methods
@@ -40,6 +41,7 @@ VERBS = (
     redistill,
     sample,
     verify,
+    audit,
     evaluate,
     report,
     ledger,

@@ -22,6 +22,7 @@ from .show import (
 )
 
 if TYPE_CHECKING:
+    from ..audits import Audit
     from ..release import Release
 
 
@@ -149,10 +150,13 @@ def _measure(
     budget = lk.Budget(epsilon, delta, release.certificate["guarantee"]["adjacency"])
     with progress_bars(quiet=as_json, spent=booked(epsilon)) as report:
         measured = lk.measure_scores(
-            release, lk.read(test, release.schema), budget, progress=report, pay_again=pay_again
+            release,
+            lk.read(test, release.schema),
+            budget,
+            out=out,
+            progress=report,
+            pay_again=pay_again,
         )
-    if out is not None:
-        measured.save(out)
     if as_json:
         print_json(measured.facts())
     else:
@@ -202,8 +206,22 @@ def report(
         scores=[lk.Scores.load(path) for path in internal],
         measured=[lk.MeasuredScores.load(path) for path in paid],
         real=None if test is None else lk.read(test, given[0].schema),
+        audit=_audit_of(releases[0], given[0]),
     )
     write_outside(out, page, "the page")
     console.print(f"Page: {out}", markup=False)
     if internal or test:
         console.print("[yellow]Internal: not covered by epsilon.[/]")
+
+
+def _audit_of(folder: Path, release: Release) -> Audit | None:
+    """The findings of `limbeck audit` about a release, where they lie beside it."""
+    from ..audits import Audit
+    from ..release import certificate_digest
+    from .audit import beside
+
+    path = beside(folder)
+    if not path.exists():
+        return None
+    found = Audit.load(path)
+    return found if found.release == certificate_digest(release.certificate) else None

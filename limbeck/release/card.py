@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,8 +46,9 @@ def make_card(
     config = (
         "" if schema.image else "configs:\n- config_name: default\n  data_files: data.parquet\n"
     )
-    return f"""---
-pretty_name: "{schema.dataset} (synthetic, differentially private)"
+    name = json.dumps(f"{schema.dataset} (synthetic, differentially private)", ensure_ascii=False)
+    head = f"""---
+pretty_name: {name}
 tags:
 - synthetic
 - differential-privacy
@@ -53,7 +56,8 @@ tags:
 size_categories:
 - {_size_category(rows)}
 {config}---
-
+"""
+    body = f"""
 # {schema.dataset}: a differentially private synthetic {kind}
 {stamp}
 {rows} synthetic {"images" if schema.image else "rows"}, made by [limbeck] with the method
@@ -86,6 +90,8 @@ and has these limits:
 {_bullets(citations(certificate))}
 [limbeck]: the software of this name, version {certificate["software"]["limbeck"]}
 """
+    # Names and values are the owner's words, and stay words: a page made of the card runs none of them.
+    return head + re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", body)
 
 
 def _charges(certificate: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from ..data import bare_rows
 from ..data import read as read_data
 from ..errors import LimbeckError, ReleaseError, positive
 from ..methods import ANYTHING, SOURCES, RowSource, Wanted
+from ..npz import read_arrays
 from ..schema import Schema, Where
 from .arithmetic import read_certificate
 from .folder import fill
@@ -22,6 +23,19 @@ from .images import Images
 from .sampling import read_wanted
 from .seal import check_sums
 from .write import write
+
+RELEASE_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+)
+"""What reading a release that somebody changed can raise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,11 +113,12 @@ class Release:
             certificate = read_certificate(folder)
             schema = Schema.load(folder / "schema.toml")
             source = _load_source(folder, schema)
-            with np.load(folder / "measurements.npz", allow_pickle=False) as file:
-                measurements = dict(file)
+            measurements = read_arrays(folder / "measurements.npz")
             data = _load_data(folder, schema)
-        except (OSError, ValueError, KeyError) as error:
-            raise ReleaseError(f"{folder} is not a complete release: {error}.") from None
+        except LimbeckError:
+            raise
+        except RELEASE_DAMAGE as error:
+            raise ReleaseError(f"{folder} is not a complete release: {one_line(error)}.") from None
         return cls(
             schema=schema,
             certificate=certificate,
@@ -133,10 +148,9 @@ def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
         dataset = read_data(folder / "data.parquet", schema.without_person())
         rows = bare_rows(dataset)  # released rows: nothing private about them
         return schema.decode(np.asarray(rows.cells), rows.labels)
-    with np.load(folder / "data.npz", allow_pickle=False) as file:
-        images = file["images"]
-        labels = file["labels"] if "labels" in file else np.asarray([""] * len(images))
-    return Images(images, labels)
+    file = read_arrays(folder / "data.npz")
+    images = file["images"]
+    return Images(images, file.get("labels", np.asarray([""] * len(images))))
 
 
 def _load_source(folder: Path, schema: Schema) -> RowSource:
@@ -144,6 +158,11 @@ def _load_source(folder: Path, schema: Schema) -> RowSource:
         if (folder / f"{kind}.npz").exists():
             path = folder / f"{kind}.json"
             facts = json.loads(path.read_text()) if path.exists() else {}
-            with np.load(folder / f"{kind}.npz", allow_pickle=False) as file:
-                return source.load(schema, facts, dict(file))
+            return source.load(schema, facts, read_arrays(folder / f"{kind}.npz"))
     raise ValueError(f"it has none of {', '.join(f'{kind}.npz' for kind in SOURCES)}")
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, short and in one line."""
+    words = " ".join(str(error).split())
+    return (words[:160] + "...") if len(words) > 160 else words or type(error).__name__

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..audits import Audit
 from ..data import Dataset
 from ..errors import DataError, LimbeckError
 from ..evaluation import MeasuredScores
@@ -28,6 +29,7 @@ def make_report(
     scores: Sequence[Scores] = (),
     measured: Sequence[MeasuredScores] = (),
     real: Dataset | None = None,
+    audit: Audit | None = None,
 ) -> str:
     """The page, as HTML.
 
@@ -38,8 +40,11 @@ def make_report(
         measured: Scores of the first release that were paid for. They may be published.
         real: Real rows of the first release's schema, whose distributions are shown beside the
             released ones. Makes the page internal.
+        audit: What attacks on the first release found. They saw no real row.
     """
     first = releases[0]
+    if audit is not None and audit.release != certificate_digest(first.certificate):
+        raise LimbeckError("This audit is of another release than the first. Audit this one.")
     if real is not None and real.schema.columns != first.schema.columns:
         raise DataError("The real rows were read with another schema than the release's.")
     compared.check_one_dataset(releases)
@@ -69,6 +74,7 @@ def make_report(
         "sample": contents.sample(first),
         "scores": _scores(matched[0]) if matched[0] else None,
         "measured": _measured(first, measured),
+        "audit": None if audit is None else _audit(audit),
         "compared": compared.table(releases, called, matched) if several else [],
         "together": compared.together(releases, measured) if several else None,
         "curve": compared.score_curve(releases, matched) if several else None,
@@ -210,3 +216,23 @@ def _measured(release: Release, given: Sequence[MeasuredScores]) -> dict[str, An
         "bars": bars,
         "rows": f"{max(rows, 0):,.0f}",
     }
+
+
+def _audit(found: Audit) -> dict[str, Any]:
+    """What each part of an audit found."""
+
+    def shown(value: float | None) -> str:
+        return "" if value is None else f"{value:.3g}"
+
+    rows = [
+        {
+            "part": f.part,
+            "claim": shown(f.claim),
+            "bound": shown(f.bound),
+            "delta": shown(f.delta),
+            "runs": f"{f.runs:,}",
+            "says": f.says,
+        }
+        for f in found.findings
+    ]
+    return {"holds": found.holds, "rows": rows, "software": found.software}

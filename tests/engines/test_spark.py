@@ -18,6 +18,8 @@ JAVA = Path(os.environ.get("JAVA_HOME", "/usr")) / "bin" / "java"
 
 
 def why_not() -> str:
+    if not os.environ.get("LIMBECK_ENGINE_TESTS"):
+        return "takes minutes on busy cores: set LIMBECK_ENGINE_TESTS=1"
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark is not installed: pip install 'limbeck[spark]'"
     if not JAVA.exists() and shutil.which("java") is None:

@@ -113,6 +113,37 @@ def test_slack_bounds_the_true_divergence(sigma: int) -> None:
     assert distance(1) >= SAMPLER_DISTANCE
 
 
+def test_the_constants_of_the_slack_hold_for_every_deviation() -> None:
+    """The proof in docs/proofs.md, line by line: the integral is its series, the tail is within its bound,
+    and the two small terms are largest at one."""
+    mpmath = pytest.importorskip("mpmath")
+
+    def term(k: int, s: float) -> object:
+        return mpmath.mpf(s) ** (-4 * k) / (mpmath.factorial(2 * k) * (2 * k + 1) ** 2 * 16**k)
+
+    small = []
+    with mpmath.workdps(50):
+        for s in (1.0, 1.1, 1.5, 2.0, 3.0, 8.0, 64.0, 4096.0, float(discrete.SIGMA)):
+            whole = mpmath.fsum(term(k, s) for k in range(12))
+            # exp(t t') over the square: once by hand, int 2 sinh(t / 2 s^2) s^2 / t dt.
+            square = mpmath.mpf(s) ** 2
+            inner = lambda t, square=square: 2 * mpmath.sinh(t / (2 * square)) * square / t  # noqa: E731
+            assert abs(2 * mpmath.quad(inner, [mpmath.mpf(10) ** -30, 0.5]) - whole) < 1e-25
+            assert all(term(k + 1, s) < term(k, s) / 900 for k in range(2, 11))
+            power = mpmath.mpf(s) ** -4
+            assert whole <= 1 + power / 288 + power**2 / 153400
+            far = mpmath.exp(-2 * mpmath.pi**2 * s**2)
+            rest = 2 * far / (1 - far**3)
+            shifted = mpmath.fsum(
+                mpmath.npdf(x + mpmath.mpf("0.3"), 0, s) for x in range(-200, 201)
+            ) if s <= 8 else 1  # fmt: skip
+            assert shifted <= 1 + rest
+            assert mpmath.log((1 + rest) ** 2 * whole) <= power / 287
+            small.append((2 * rest + power**2 / 153400) / power)
+        assert small == sorted(small, reverse=True) and small[0] < 6.6e-6
+        assert small[0] < mpmath.mpf(1) / 287 - mpmath.mpf(1) / 288
+
+
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(7, 2)])
 def test_discrete_laplace_has_the_exact_probabilities(scale: Fraction) -> None:
     count = 20_000

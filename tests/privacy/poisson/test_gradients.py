@@ -14,6 +14,7 @@ from helpers import ask, table_rows, table_schema
 from kinds import Ghost, loss
 
 import limbeck as lk
+from limbeck.audits.noise_checks import traces_of_box_muller
 from limbeck.privacy import Gradients, Noise, Private, RowSums
 
 ONES = np.ones(10, np.float32)
@@ -123,16 +124,6 @@ def test_no_neighbour_moves_a_gradient_beyond_the_clip(
     assert max(moves) <= 1.0 + 1e-9 and max(moves) > 0.9
 
 
-def _traces_of_box_muller(noise: np.ndarray) -> float:
-    """How far exp(-(a^2 + b^2) / 2) is from the grid of 53 bits on average, for numbers a and b half
-    the answer apart: 0.25 for any numbers, near 0 for a sine and a cosine of one radius that was
-    made from a uniform number of 53 bits. Only long radii are looked at, where float64 can tell."""
-    first, second = noise.reshape(2, -1)
-    uniform = np.exp(-(first**2 + second**2) / 2)
-    fine = uniform[uniform < 2e-3] * 2.0**53
-    return float(np.abs(fine - np.rint(fine)).mean())
-
-
 def test_noise_cannot_be_told_from_noise_by_its_bits() -> None:
     """L1: with Box-Muller in float64, a guess of the true sum is confirmed by the rest being
     sines and cosines. Here the rest of the true guess (no rows, 0) looks like that of any other."""
@@ -141,9 +132,9 @@ def test_noise_cannot_be_told_from_noise_by_its_bits() -> None:
     uniform = ((words >> np.uint64(11)) + np.uint64(1)).reshape(2, -1) * 2.0**-53
     radius, angle = np.sqrt(-2 * np.log(uniform[0])), 2 * np.pi * uniform[1]
     told = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
-    assert _traces_of_box_muller(told) < 0.1  # the attack works where it should
+    assert traces_of_box_muller(told) < 0.1  # the attack works where it should
     drawn = _asked(table_rows(0), loss, np.zeros(size, np.float32), size=size)
-    assert _traces_of_box_muller(drawn) > 0.2
+    assert traces_of_box_muller(drawn) > 0.2
 
 
 @pytest.mark.parametrize("source", [loss, Ghost()], ids=["made", "ghost"])

@@ -1,0 +1,350 @@
+"""Audits find what is planted, and nothing in what is right."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from helpers import TINY, table_rows, table_schema
+from scipy.stats import binom, norm
+from typer.testing import CliRunner
+
+import limbeck as lk
+from limbeck.accounting import Charge, gaussian_epsilon
+from limbeck.audits import bounds, tight
+from limbeck.audits.bounds import AT_DELTA, curve_of, epsilon_at_least, mu_between
+from limbeck.audits.noise_checks import off_grid, traces_of_box_muller
+from limbeck.audits.rows import generated_rows, made_for, neighbours
+from limbeck.audits.small import SMALL
+from limbeck.audits.worst_cases import NOT_BUILT, worst_case
+from limbeck.cli.main import app
+from limbeck.methods import AbstractMethod, Distilled, Product
+from limbeck.privacy import Asked, Choice, Gradients, GridSum, Noise, Planned, Private, Sum, Unit
+from limbeck.privacy.questions.sum import SummedFeatures
+from limbeck.report import make_report
+
+BUDGET = lk.Budget(4.0, 1e-5)
+ROOT = Path(__file__).parent.parent.parent
+
+
+# ---- what is right ------------------------------------------------------------------------------
+
+
+def test_a_method_that_is_right_passes_every_part() -> None:
+    found = lk.audit("marginals", quick=True)
+    assert found.holds and [f.part for f in found.findings] == [
+        "replay", "noise", "draws", "one run", "release",
+    ]  # fmt: skip
+    draws = found.finding("draws")
+    assert draws is not None and draws.tight and draws.bound is not None
+    assert 0.8 * draws.claim < draws.bound <= draws.claim  # type: ignore[operator]
+    assert all(not f.broken and f.seconds > 0 for f in found.findings)
+
+
+def test_every_method_has_small_settings() -> None:
+    private = {name for name, kind in lk.METHODS.items() if kind.__module__.startswith("limbeck.")}
+    assert set(SMALL) == {name for name in private if not lk.METHODS[name].needs_bare_rows}
+
+
+def test_a_release_is_audited_for_what_its_certificate_claims(tmp_path: Path) -> None:
+    columns = tuple(
+        replace(c, min=None, max=None, outer=(-1e4, 1e4)) if c.name == "income" else c
+        for c in table_schema().columns
+    )
+    schema = table_schema(columns=columns)
+    method = lk.Marginals(grid=8, groups=2, soft_rows=20, steps=1)
+    made = lk.distill(lk.read(table_rows(90), schema), method, 2.0, out=tmp_path / "release")
+    found = lk.audit(tmp_path / "release", quick=True, parts=("replay", "draws"))
+    assert found.holds and (found.epsilon, found.method) == (2.0, "marginals")
+    told = found.finding("draws")
+    assert told is not None and told.facts["left_out"] == {}
+    assert set(told.facts["moved"]) == {c["name"] for c in made.certificate["charges"]}
+    found.save(tmp_path / "audit.json")
+    assert json.loads((tmp_path / "audit.json").read_text())["holds"] is True
+    page = tmp_path / "page.html"
+    shown = CliRunner().invoke(app, ["report", str(tmp_path / "release"), "--out", str(page)])
+    assert shown.exit_code == 0 and "no attack showed that it spends more" in page.read_text()
+    again = lk.Audit.load(tmp_path / "audit.json")
+    with pytest.raises(lk.LimbeckError, match="of another release"):
+        make_report([made], audit=replace(again, release="of another"))
+
+
+def test_bare_rows_and_infinite_epsilon_have_no_claim() -> None:
+    with pytest.raises(lk.LimbeckError, match="promises nothing"):
+        lk.audit("kip")
+    with pytest.raises(lk.LimbeckError, match="infinity"):
+        lk.audit("marginals", budget=math.inf)
+    with pytest.raises(lk.LimbeckError, match="no part 'all'"):
+        lk.audit("marginals", parts=("all",))
+    with pytest.raises(lk.LimbeckError, match="folder of a release, got 'nothing'"):
+        lk.audit("nothing")
+
+
+def test_persons_and_replaced_rows_are_audited_as_such() -> None:
+    person = lk.Person(column="id", rows_at_most=2, persons=150)
+    for schema, budget in (
+        (replace(made_for("tables"), person=person), BUDGET),
+        (made_for("tables"), lk.Budget(4.0, 1e-5, "replace-one")),
+    ):
+        found = lk.audit(
+            lk.Marginals(**SMALL["marginals"]),
+            schema=schema, budget=budget, quick=True, parts=("replay",),
+        )  # fmt: skip
+        assert found.holds, found.findings
+        replay = found.finding("replay")
+        assert replay is not None and max(replay.facts["moved"].values()) > 0.6
+
+
+@pytest.mark.parametrize("kind", ["tables", "images"])
+def test_neighbours_differ_by_one_unit(kind: str) -> None:
+    schema = made_for(kind)
+    rows = generated_rows(schema, 12)
+    count = len(lk.read(rows, schema)._encoded())
+    sizes = [len(lk.read(other, schema)._encoded()) for _, other in neighbours(schema, rows)]
+    assert len(sizes) >= 8 and {abs(size - count) for size in sizes} == {1}
+
+
+# ---- bounds -------------------------------------------------------------------------------------
+
+
+def test_bounds_of_a_gaussian_are_below_what_is_true_and_near_it() -> None:
+    rng = np.random.default_rng(0)
+    mu, drawn = 1.0, 400_000
+    without, held = rng.standard_normal(drawn), rng.standard_normal(drawn) + mu
+    true = gaussian_epsilon(mu, AT_DELTA)
+    curve = curve_of(held, without, [mu / 2, true / mu + mu / 2])
+    assert 0.93 * true < epsilon_at_least(curve, AT_DELTA) < true
+    low, high = mu_between(curve)
+    assert 0.95 * mu < low < mu < high < 1.05 * mu
+
+
+def test_a_bound_fails_no_more_often_than_it_says() -> None:
+    """At one chance in five, of 400 audits of fair mechanisms about at most one in five is wrong."""
+    rng = np.random.default_rng(1)
+    true = gaussian_epsilon(0.5, AT_DELTA)
+    wrong = 0
+    for _ in range(400):
+        held, without = rng.standard_normal(2000) + 0.5, rng.standard_normal(2000)
+        wrong += (
+            epsilon_at_least(curve_of(held, without, [true / 0.5 + 0.25]), AT_DELTA, 0.2) > true
+        )
+    assert wrong <= 0.2 * 400
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_one_run_allows_randomised_response_all_that_it_can(epsilon: float) -> None:
+    """The chance of so many right guesses is that of randomised response, which is as private."""
+    for right in (30, 45, 55):
+        most = bounds.one_run_chance(epsilon, 0.0, 60, 60, right)
+        assert most == pytest.approx(binom.sf(right - 1, 60, 1 / (1 + math.exp(-epsilon))))
+        assert bounds.one_run_chance(epsilon, 1e-5, 60, 60, right) >= most
+    found = bounds.one_run_epsilon(0.0, 60, 60, 55, 0.05)
+    assert bounds.one_run_chance(found, 0.0, 60, 60, 55) == pytest.approx(0.05, abs=1e-4)
+
+
+@pytest.mark.parametrize("mu", [0.5, 1.0])
+def test_one_run_refutes_no_true_mu_more_often_than_it_says(mu: float) -> None:
+    """Independent Gaussians, all guessed at: the chance of a refutation, summed up exactly."""
+    count, wrong = 60, 0.05
+    refuted = [c for c in range(count + 1) if bounds.one_run_refutes_mu(mu, count, count, c, wrong)]
+    assert all(binom.sf(c - 1, count, norm.cdf(mu / 2)) <= wrong for c in refuted)
+    assert bounds.one_run_mu(count, count, 30, wrong) == 0.0
+    assert 0 < bounds.one_run_mu(count, count, 55, wrong) < 3
+
+
+def test_jax_privacy_computes_the_same_bounds_of_one_run() -> None:
+    theirs = pytest.importorskip("jax_privacy.auditing")
+    for guesses, right in ((200, 190), (100, 90)):
+        ours = bounds.one_run_epsilon(1e-5, 200, guesses, right, 0.05)
+        told = theirs._epsilon_one_run(0, 200, guesses, right, 0.05, 1e-5)
+        assert ours == pytest.approx(told, abs=1e-5)
+        mu = bounds.one_run_mu(200, guesses, right, 0.05)
+        told = theirs._epsilon_one_run_fdp(0, 200, guesses, right, 0.05, 1e-5)
+        assert gaussian_epsilon(mu, 1e-5) == pytest.approx(told, abs=1e-4)
+
+
+# ---- many draws -----------------------------------------------------------------------------------
+
+
+def _planned(question: Any, multiplier: float, **changes: Any) -> Planned:
+    charges = question.charges(Unit())
+    priced = tuple(replace(c, noise_multiplier=multiplier, **changes) for c in charges)
+    return Planned(question=question, charges=priced)
+
+
+def test_sampled_steps_are_tight_together() -> None:
+    """Batches, clip and noise of three sampled steps: nearly what three steps are priced at."""
+    question = Gradients(name="g", clip=1.0, size=9, rate=0.3, rows=200, count=3)
+    found = tight.tight([_planned(question, 0.7)], Unit(), BUDGET, trials=30_000)
+    assert not found.noise_wrong and 0.7 < found.share <= 1
+
+
+def test_a_choice_is_tight() -> None:
+    """Permute-and-flip between two: the better one gets one more, the other one less."""
+    from limbeck.privacy.questions.choice import FINE, permute_and_flip
+
+    epsilon, drawn, ends = 2.0, 20_000, []
+    for gap in (0, 2):
+        stream = Noise.from_seed(gap).stream("choice")
+        offered = {0: gap * FINE * FINE, 1: 0}
+        ends.append(sum(permute_and_flip(stream, offered, 1 / epsilon) for _ in range(drawn)))
+    charge = Charge(name="c", mechanism="permute-and-flip", sensitivity=1.0, coordinates=2)
+    claim = tight.claimed([replace(charge, noise_multiplier=1 / epsilon)], BUDGET)
+    curve = bounds.Curve(np.zeros(1), np.asarray([ends[0]]), np.asarray([ends[1]]), drawn)
+    assert 0.9 * claim < epsilon_at_least(curve, AT_DELTA) <= claim
+    question = Choice(name="c", candidates=2, cells=2)
+    assert worst_case(question) is None and "Choice" in NOT_BUILT
+
+
+def _caught(monkeypatch: pytest.MonkeyPatch, factor: float) -> tight.Tight:
+    """A sum whose noise is `factor` of what is charged."""
+    finalise = GridSum.finalise
+
+    def quieter(self: GridSum, total: np.ndarray, stream: Any) -> np.ndarray:
+        held = total * self.grid
+        return held + factor * (finalise(self, total, stream) - held)
+
+    monkeypatch.setattr(GridSum, "finalise", quieter)
+    question = Sum(name="s", bound=1.0, size=3, groups=2)
+    return tight.tight([_planned(question, 1.0)], Unit(), BUDGET, trials=50_000)
+
+
+def test_half_the_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _caught(monkeypatch, 0.5)
+    assert found.bound > found.claim and found.noise_wrong
+
+
+def test_a_twentieth_less_noise_is_caught_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _caught(monkeypatch, 0.95).noise_wrong
+
+
+# ---- planted bugs -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Renoised(Sum):
+    """A planted bug: clean sums are kept and noised anew at each use, but charged once."""
+
+    stepwise: ClassVar[bool] = True
+    uses: int = 5
+
+    @property
+    def steps(self) -> int:
+        return self.uses
+
+    def calibrated(self, charges: Any, unit: Unit, row_map: Any = None) -> SummedFeatures:
+        return super().calibrated(charges, unit, None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dosser(AbstractMethod):
+    """Uses the same sums again and again.
+
+    Privacy:
+        Claims to measure sums once, and measures them five times.
+    """
+
+    name: ClassVar[str] = "dosser"
+    papers: ClassVar[tuple[str, ...]] = ()
+    fixed_size: ClassVar[bool] = True
+
+    def questions(self, schema: lk.Schema) -> list[Asked]:
+        question = Renoised(name="sums", bound=1.0, size=schema.slots, groups=len(schema.classes))
+        return [Asked(question=question, share=1.0)]
+
+    def features(self, schema: lk.Schema, seed: int) -> Any:
+        return lambda slots: 9.0 * slots
+
+    def run(self, private: Private, *, seed: int, progress: Any) -> Product:
+        with private.steps("sums", self.map_spec("features", seed)) as step:
+            sums = np.mean([step({})[0].values for _ in range(5)], axis=0)
+        source = Distilled(slots=sums.astype(np.float32), labels=np.arange(len(sums)))
+        return Product(source=source, rows=len(sums))
+
+
+def test_clean_sums_that_are_noised_at_each_use_are_caught() -> None:
+    found = lk.audit(Dosser(), quick=True, parts=("replay",))
+    assert not found.holds
+    broken = found.findings[0].broken
+    assert any("answered 5 times and charged 1 times" in words for words in broken)
+    assert any("steps of 'sums' move more than is charged" in words for words in broken)
+
+
+@contextmanager
+def _box_muller(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[np.ndarray]]:
+    """Noise in floating point, as it once was."""
+    drawn: list[np.ndarray] = []
+
+    def finalise(self: GridSum, total: np.ndarray, stream: Any) -> np.ndarray:
+        words = stream.words(2 * ((total.size + 1) // 2)) >> np.uint64(11)
+        uniform = (words + np.uint64(1)).reshape(2, -1) * 2.0**-53
+        radius, angle = np.sqrt(-2 * np.log(uniform[0])), 2 * np.pi * uniform[1]
+        drawn.append(np.concatenate([radius * np.cos(angle), radius * np.sin(angle)]))
+        return total * self.grid + self.noise * drawn[-1][: total.size].reshape(total.shape)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(GridSum, "finalise", finalise)
+        yield drawn
+
+
+def test_box_muller_is_caught_by_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the grid in an audit; and by the attack itself, where many numbers share radii."""
+    with _box_muller(monkeypatch):
+        found = lk.audit(lk.DPMERF(**TINY), quick=True, parts=("noise",))
+        assert not found.holds and "not on the grid" in found.findings[0].says
+        grid = GridSum(bound=1.0, noise=1.0, groups=1, size=100_000)
+        answer = grid.finalise(grid.zero(), Noise.from_seed(0).stream("attack"))
+        assert traces_of_box_muller(answer) < 0.1
+    answer = grid.finalise(grid.zero(), Noise.from_seed(0).stream("attack"))
+    assert traces_of_box_muller(answer) > 0.2
+    charge = Charge(name="c", sensitivity=1.0, noise_multiplier=1.0, coordinates=100_000)
+    assert off_grid("c", charge, answer) == []
+
+
+def test_noise_that_is_used_twice_is_caught() -> None:
+    noise = np.random.default_rng(0).standard_normal(5000)
+    found = tight.wrong_noise({("a", 0): noise, ("a", 1): noise})
+    assert len(found) == 1 and "the same" in found[0]
+    assert tight.wrong_noise({("a", 0): noise, ("b", 0): noise[::-1]}) == []
+
+
+def test_a_leak_round_the_questions_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method that puts the true number of rows into what it makes."""
+    run = lk.DPGAN.run
+
+    def leaking(self: Any, private: Private, **given: Any) -> Product:
+        made = run(self, private, **given)
+        return replace(made, rows=len(private._data._encoded()))
+
+    monkeypatch.setattr(lk.DPGAN, "run", leaking)
+    found = lk.audit("dp-gan", quick=True, parts=("replay",))
+    assert not found.holds and "not the same" in found.findings[0].says
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def test_the_command_writes_its_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["audit", "--method", "marginals", "--quick"])
+    assert done.exit_code == 0, done.output
+    assert "replay" in done.output and "draws" in done.output
+    assert lk.Audit.load("audit.json").holds
+
+
+def test_the_command_refuses_what_it_cannot_audit(tmp_path: Path) -> None:
+    for given, words in (
+        ([], "Say what to audit"),
+        (["x", "--method", "marginals"], "Say what to audit"),
+        ([str(tmp_path), "--epsilon", "2"], "leave yours out"),
+        (["--method", "nothing"], "Unknown method"),
+    ):
+        done = CliRunner().invoke(app, ["audit", *given])
+        assert done.exit_code != 0 and words in str(done.exception)
