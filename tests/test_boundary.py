@@ -38,6 +38,7 @@ MAY_SEE_BARE_ROWS = {
     "evaluation/internal.py",  # counts of rows, in internal scores
     "evaluation/looking.py",  # `limbeck check`: internal, noted in the ledger, told by certificates
     "report/contents.py",  # real rows beside released ones: stamps the page internal
+    "report/pairs.py",  # the same
     "audits/one_run.py",  # made-up rows, and a made-up release of them
     "scores/batteries.py",  # internal scores
     "scores/logistic.py",
