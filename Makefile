@@ -11,8 +11,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check docs mutants setup setup-dev setup-docs clean
-.PHONY: demo test check docs audit setup setup-dev setup-docs clean
+.PHONY: demo test check docs audit mutants setup setup-dev setup-docs clean
 
 demo: setup
 	$(BIN)/limbeck demo --force
