@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +185,18 @@ BANK = {
     "eröffnet": 'kind = "date"\nmin = 2000-01-01\nmax = 2025-12-31\nformat = "%d.%m.%Y"',
     "Kredit": category("nein", "ja", kind="label"),
 }
+STAYS = Owner(
+    stays,
+    {
+        "ward": category("Surgery", "Maternity", "Oncology", "General"),
+        "age": number(18, 100),
+        "admitted": 'kind = "date"\nmin = 2022-01-01\nmax = 2025-03-31',
+        "discharged": 'kind = "date"\nmin = 2022-01-01\nmax = 2025-03-31',
+    },
+    rows=7200,
+    figures=stay_figures,
+    more='rules = ["discharged >= admitted"]\n',
+)
 OWNERS = {
     "diamonds": Owner(
         of_file("diamonds"),
@@ -288,16 +300,9 @@ OWNERS = {
         },
         rows=180,
     ),
-    "stays": Owner(
-        stays,
-        {
-            "ward": category("Surgery", "Maternity", "Oncology", "General"),
-            "age": number(18, 100),
-            "admitted": 'kind = "date"\nmin = 2022-01-01\nmax = 2025-03-31',
-            "discharged": 'kind = "date"\nmin = 2022-01-01\nmax = 2025-03-31',
-        },
-        rows=7200,
-        figures=stay_figures,
+    "stays": STAYS,
+    "stays, of 60 days at most": replace(
+        STAYS, more='rules = ["discharged >= admitted", "discharged <= admitted + 60 days"]\n'
     ),
     "bank": Owner(
         bank, BANK, rows=6400, more="", writing={"sep": ";", "decimal": ",", "encoding": "latin-1"},
