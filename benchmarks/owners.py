@@ -370,8 +370,8 @@ def edited(draft: str, owner: Owner, name: str) -> str:
     head = re.sub(r"ignore = \[[^\n]*", f"ignore = {json.dumps(list(owner.ignore))}", head)
     head = head.replace("confirmed = false", "confirmed = true")
     top, tables = owner.more, ""
-    if "[" in owner.more:
-        top, tables = owner.more.split("[", 1)
+    if "\n[" in owner.more:
+        top, tables = owner.more.split("\n[", 1)
         tables = "[" + tables
     if top.strip():
         head = re.sub(
