@@ -310,6 +310,9 @@ def _check_data(data: Mapping[str, Any]) -> None:
         raise ReleaseError("The certificate's declared_persons are not those of its schema.")
     if data["dataset"] != data["schema"]["dataset"]:
         raise ReleaseError("The certificate's dataset is not the one its schema names.")
+    estimated, columns = data["estimated_columns"], {c["name"] for c in data["schema"]["column"]}
+    if not (isinstance(estimated, list) and set(estimated) <= columns):
+        raise ReleaseError("The certificate's estimated_columns are not columns of its schema.")
 
 
 def _check_check(

@@ -15,7 +15,7 @@ from ..audits import Audit
 from ..data import Dataset
 from ..errors import DataError, LimbeckError
 from ..evaluation import MeasuredScores
-from ..release import Release, certificate_digest, citations
+from ..release import Release, certificate_digest, citations, rule_sentences
 from ..scores import PLAIN, Score, Scores
 from ..scores.scores import BETWEEN, REAL, RELEASED
 from . import compared, contents, pairs
@@ -70,6 +70,8 @@ def make_report(
         "pictures": contents.pictures(first, real) if first.schema.image else [],
         "columns": [] if first.schema.image else contents.columns(first, real),
         "all_columns": len(first.schema.columns),
+        "rules": list(first.schema.rules),
+        "rules_kept": rule_sentences(certificate),
         "real_rows": real is not None,
         "correlations": pairs.correlation_view(first, real),
         "sample": contents.sample(first),
