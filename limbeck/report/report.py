@@ -7,6 +7,7 @@ it is internal, and says so at the top.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -99,7 +100,15 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["code"] = _code
     return environment.get_template("report.html.j2")
+
+
+def _code(text: str) -> Any:
+    """A text of the certificate, its words between backquotes set as code."""
+    import markupsafe
+
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
 
 def _statement(guarantee: Mapping[str, Any]) -> dict[str, str] | None:
