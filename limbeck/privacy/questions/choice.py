@@ -154,11 +154,15 @@ class ChosenByCounts(Mechanism):
         )
         return total
 
+    def utilities(self, partial: np.ndarray) -> list[int]:
+        """The utility of each candidate by the sum over all rows: not for anyone to see."""
+        if self.candidates is None:
+            raise RuntimeError(f"'{self.question.name}' was asked without candidates")
+        return utilities(partial, self.candidates, self.whole)
+
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
-        if self.candidates is None:
-            raise RuntimeError(f"'{charge.name}' was asked without candidates")
-        left = dict(enumerate(utilities(partial, self.candidates, self.whole)))
+        left = dict(enumerate(self.utilities(partial)))
         coins, chosen = stream(charge), []
         for _ in range(self.question.picks):
             chosen.append(permute_and_flip(coins, left, charge.noise))
