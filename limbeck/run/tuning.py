@@ -180,6 +180,11 @@ class _Task:
 def _checked(data: Dataset, candidates: Sequence[AbstractMethod], given: Budget | float) -> Budget:
     """The budget that is meant; refuses what cannot be chosen from."""
     check_read(data)
+    if data.engine is not None:
+        raise LimbeckError(
+            f"Candidates are compared on this machine, and the rows are elsewhere (engine "
+            f"'{data.engine_name}'). Choose the settings yourself, or tune on a part of the rows."
+        )
     budget = Budget.of(given, data.schema.units)
     if not 2 <= len(candidates) <= MOST:
         raise LimbeckError(
