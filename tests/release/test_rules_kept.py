@@ -325,6 +325,8 @@ def test_scores_compare_the_columns_themselves(release: lk.Release) -> None:
     assert [c.name for c in by_column(data).schema.inputs] == [c.name for c in RULED.columns[:-1]]
     scores = lk.evaluate(release, stays(seed=5))
     assert scores.test_rows == 400
+    page = make_report([release], real=lk.read(stays(seed=5), release.schema))
+    assert "Correlations of real columns" in page and "discharged" in page
 
 
 def test_where_nothing_else_is_left_rows_are_drawn_evenly(release: lk.Release) -> None:
