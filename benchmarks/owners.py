@@ -168,14 +168,11 @@ def digits(folder: Path) -> tuple[int, int]:
     from limbeck import datasets
 
     found = datasets.load("mnist")
-    for part, (pictures, labels), count in (
-        ("train", found.train, 2000),
-        ("test", found.test, 1000),
-    ):
+    for part, pictures, count in (("train", found.train, 2000), ("test", found.test, 1000)):
         for i in range(count):
-            file = folder / part / str(labels[i]) / f"{i}.png"
+            file = folder / part / str(pictures.labels[i]) / f"{i}.png"
             file.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(np.asarray(pictures[i]).squeeze()).save(file)
+            Image.fromarray(pictures.images[i].squeeze()).save(file)
     return 2000, 28
 
 
