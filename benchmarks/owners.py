@@ -176,6 +176,24 @@ def digits(folder: Path) -> tuple[int, int]:
     return 2000, 28
 
 
+def photos(folder: Path) -> tuple[int, int]:
+    """Colour, grey, with transparency, of few colours; PNG and JPEG: as such folders grow."""
+    from PIL import Image
+
+    from limbeck import datasets
+
+    found = datasets.load("cifar10")
+    ways = (("RGB", "png"), ("RGB", "jpg"), ("L", "png"), ("RGBA", "png"), ("P", "png"))
+    kinds = sorted(set(found.train.labels.tolist()))[:2]
+    for part, pictures, count in (("train", found.train, 1000), ("test", found.test, 500)):
+        for i in np.flatnonzero(np.isin(pictures.labels, kinds))[:count]:
+            mode, ending = ways[i % len(ways)]
+            file = folder / part / str(pictures.labels[i]) / f"{i}.{ending}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pictures.images[i]).convert(mode).save(file)
+    return 1000, 32
+
+
 CUTS = category("Fair", "Good", "Very Good", "Premium", "Ideal")
 YES = 'kind = "boolean"\nvalues = [0, 1]'
 BANK = {
@@ -326,6 +344,10 @@ OWNERS = {
     "digits": Owner(
         None, {"image": picture(28, 1), "label": category(*range(10), kind="label")},
         rows=2000, pictures=digits, epsilon=8.0,
+    ),
+    "photos": Owner(
+        None, {"image": picture(32, 3), "label": category("airplane", "automobile", kind="label")},
+        rows=1000, pictures=photos, epsilon=8.0,
     ),
 }  # fmt: skip
 
