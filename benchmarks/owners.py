@@ -490,7 +490,11 @@ def of_score(found: Mapping[str, Any]) -> list[str]:
 
 def table(owners: Sequence[Mapping[str, Any]]) -> str:
     """What was seen, as a page."""
-    lines = []
+    lines = [
+        "Real rows for comparison are as many as were released. MB is a command's peak, and never less than that",
+        "of the script which ran it. Other work shared the machine, so seconds are upper bounds.",
+        "",
+    ]
     for found in owners:
         lines += [f"## {found['name']}", ""]
         if "not run" in found:
