@@ -83,8 +83,7 @@ class ScoreCounts(AbstractInquiry):
         if schema.target:
             raise LimbeckError(
                 "Scores that may be published are counts of right and wrong predictions of a label; the target "
-                f"'{schema.target.name}' is a number. `limbeck evaluate` without --releasable scores it, for "
-                "your eyes only."
+                f"'{schema.target.name}' is a number. Scores for your eyes only know it: `limbeck evaluate`."
             )
         if not schema.label or classes < 2:
             raise LimbeckError("Counting predictions needs a label with at least two classes.")
