@@ -334,9 +334,10 @@ def _check_check(
     if check["charges"]:
         own = Budget(_number(check["epsilon"]), check["delta"], budget.adjacency)
         price = cost(_charges(check["charges"]), own)
-        if price.epsilon > own.epsilon * (1 + 1e-6):
+        if own.delta != budget.delta or not math.isclose(price.epsilon, own.epsilon, rel_tol=1e-6):
             raise ReleaseError(
-                f"The check's charges cost epsilon {price.epsilon:.6g}, more than {own.epsilon:g}."
+                f"The check's charges cost epsilon {price.epsilon:.6g} at the release's delta "
+                f"{budget.delta:g}; the certificate says {own.epsilon:g} at {own.delta:g}."
             )
     _check_results(check)
 

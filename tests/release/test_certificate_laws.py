@@ -31,9 +31,10 @@ TOLD = {
     "software", "engine", "public_files", "shares", "method.settings_source", "method.public_seed",
     "method.rows_seed", "method.redistilled_from", "method.package.version", "method.settings", "noise.discrete gaussian",
     "noise.discrete laplace", "noise.permute-and-flip", "noise.sums", "noise.generator",
-    "check.statement", "check.results.columns",
+    "check.statement", "check.results.columns", "signature",
 }  # fmt: skip
-"""Fields in words, or of facts that no arithmetic can contradict (`verify --deep` may: settings and seeds);
+"""Fields in words, or of facts that no arithmetic can contradict (`verify --deep` may: settings and seeds; of a
+signature `verify` says that it cannot be checked);
 all others claim something."""
 ANOTHER_METHOD = ("method.name", "method.version", "method.package.name")
 """Changed, they name a method that is not known: nothing is called verified then."""
@@ -105,7 +106,7 @@ def test_no_field_of_a_certificate_can_be_changed_unnoticed(sealed: Path) -> Non
                 continue
             if dotted not in ANOTHER_METHOD:
                 unnoticed.append((path, value, other))
-    assert not unnoticed and tried > 250
+    assert not unnoticed and tried > 200
 
 
 def test_each_file_that_was_changed_is_named(sealed: Path, tmp_path: Path) -> None:
