@@ -4,13 +4,14 @@
 # For contributors:
 #   make check   style, types, and the documentation's build, in under a minute
 #   make docs    the documentation site, in site/
+#   make mutants plant privacy bugs one at a time, and see which test notices each: 40 minutes
 #   make audit   attack every method and write docs/audit.md; goes on where it was cut short (minutes)
 # PYTHON chooses the interpreter of the environment in .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check docs audit setup setup-dev setup-docs clean
+.PHONY: demo test check docs audit mutants setup setup-dev setup-docs clean
 
 demo: setup
 	$(BIN)/limbeck demo --force
@@ -22,6 +23,9 @@ check: setup-dev docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+mutants: setup-dev
+	$(BIN)/python benchmarks/mutants/run.py
 
 # Not quiet: mkdocs counts only the warnings that it shows, and --strict fails on any.
 docs: setup-docs

@@ -9,7 +9,16 @@ AUTO = "auto"
 
 
 class LimbeckError(ValueError):
-    """Bad input or settings. The command line prints the message and exits with code 2."""
+    """Bad input or settings. The command line prints the message and exits with code 2.
+
+    A message is one line, whatever the names and values that it repeats.
+
+    >>> print(LimbeckError("No column 'two\\nlines'."))
+    No column 'two\\nlines'.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in str(message)))
 
 
 class LimbeckWarning(UserWarning):

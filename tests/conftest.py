@@ -19,6 +19,10 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
+# No tests: two files of one name, and a program that would run if it were imported.
+collect_ignore = ["conftest.py", "cli/conftest.py", "engines/on_processes.py"]
+
+
 @pytest.fixture(autouse=True, scope="session")
 def small_chunks() -> None:
     """Maps work on chunks of one shape, up to 4096 rows: in tests nearly all of them filled up."""

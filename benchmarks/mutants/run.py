@@ -100,7 +100,7 @@ def mutants() -> list[Mutant]:
 def places_of_tests(tree: Path) -> dict[str, Path]:
     """Where each test function stands; tests may move from file to file."""
     found: dict[str, Path] = {}
-    for path in sorted(tree.rglob("test_*.py")):
+    for path in sorted((tree / "tests").rglob("test_*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 found[node.name] = path

@@ -23,7 +23,7 @@ from ..data import Dataset
 from ..methods import AbstractMeasureOnce, AbstractMethod
 from ..planning import Plan
 from ..privacy import Measurement, Mechanism, Noise, Planned, Private, Question
-from ..privacy.questions.choice import FINE, utilities
+from ..privacy.questions.choice import FINE
 
 ROUNDING = 1e-9
 """Relative room for float64 where two answers are subtracted."""
@@ -69,7 +69,7 @@ class Replayed(Private):
     def _overhear(self, mechanism: Mechanism, partial: Any) -> None:
         charge = mechanism.charges[0]
         if charge.mechanism == "permute-and-flip":
-            self.partials[charge.name] = utilities(partial, mechanism.candidates)  # type: ignore[attr-defined]
+            self.partials[charge.name] = mechanism.utilities(partial)  # type: ignore[attr-defined]
         elif isinstance(partial, Counter):
             self.partials[charge.name] = partial
 

@@ -150,10 +150,13 @@ def _measure(
     budget = lk.Budget(epsilon, delta, release.certificate["guarantee"]["adjacency"])
     with progress_bars(quiet=as_json, spent=booked(epsilon)) as report:
         measured = lk.measure_scores(
-            release, lk.read(test, release.schema), budget, progress=report, pay_again=pay_again
+            release,
+            lk.read(test, release.schema),
+            budget,
+            out=out,
+            progress=report,
+            pay_again=pay_again,
         )
-    if out is not None:
-        measured.save(out)
     if as_json:
         print_json(measured.facts())
     else:

@@ -141,6 +141,8 @@ def show_look(look: Look) -> None:
         ("column", "usable", "missing", "outside", "unknown", "declared"),
         [(name, *bands.values(), look.declared[name]) for name, bands in look.bands.items()],
     )
+    if look.rules:
+        show_table(("rule", "rows that break it"), list(look.rules.items()))
     for doubt in look.doubts:
         console.print(f"[yellow]Does not fit:[/] {escape(doubt)}")
     if look.fits_nothing:

@@ -179,10 +179,7 @@ def encoded(schema: Schema, raw: Mapping[str, Raw]) -> tuple[Rows, np.ndarray | 
         assert isinstance(ids, Values)
         persons = person_digests(ids, schema.person)
         _absorb(digest, persons)
-    if schema.image:
-        cells = schema.image.encode(raw[schema.image.name])
-    else:
-        cells = np.stack([c.encode(raw[c.name]) for c in schema.inputs], axis=1)
+    cells = schema.encode(raw)
     labels = np.zeros(len(cells), np.int32)
     if schema.label:
         labels = schema.label.encode(raw[schema.label.name]).astype(np.int32)

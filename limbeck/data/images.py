@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import struct
-import zipfile
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from PIL import Image as Picture
 
 from ..errors import DataError
+from ..npz import NotArrays, read_arrays, unpacked
 from ..schema import Image, Raw, Scalar, Schema, Values, canonical
 from .cells import cell_text, object_texts, values
 
@@ -103,16 +103,10 @@ class ImageFolderSource:
 def read_npz(path: Path) -> ArraySource:
     """Arrays `images` and `labels` (or `x` and `y`) of an npz file."""
     try:
-        with open(path, "rb") as file:
-            opened = np.load(file, allow_pickle=False)
-            if isinstance(opened, np.ndarray):
-                raise DataError(f"Cannot read {path} as npz: it holds a single, nameless array.")
-            with opened:
-                arrays = {name: opened[name] for name in _ARRAYS if name in opened}
-    except DataError:
-        raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, struct.error) as error:
-        raise DataError(f"Cannot read {path} as npz: {error}.") from None
+        arrays = read_arrays(path, _ARRAYS)
+    except (OSError, NotArrays) as error:
+        words = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"Cannot read {path} as npz: {words}.") from None
     images = arrays.get("images", arrays.get("x"))
     if images is None:
         raise DataError(f"{path} holds no array named `images` (or `x`).")
@@ -167,7 +161,7 @@ def _image_of(schema: Schema, where: str) -> Image:
 def decode_picture(file: Path | BinaryIO, channels: int) -> np.ndarray:
     """Pixels of a picture file, grey (height, width) or in colour (height, width, 3)."""
     with Picture.open(file) as picture:
-        return np.asarray(picture.convert("L" if channels == 1 else "RGB"))
+        return _pixels(picture, channels)
 
 
 def shrink_picture(file: BinaryIO, image: Image) -> np.ndarray:
@@ -179,18 +173,28 @@ def shrink_picture(file: BinaryIO, image: Image) -> np.ndarray:
         return np.asarray(square.resize((image.width, image.height), Picture.Resampling.BILINEAR))
 
 
+def _pixels(picture: Picture.Image, channels: int) -> np.ndarray:
+    return np.asarray(picture.convert("L" if channels == 1 else "RGB"))
+
+
 def _open(file: Path, image: Image) -> np.ndarray:
+    """Its size is known before anything is unpacked: a small file may hold a huge picture."""
     try:
-        pixels = decode_picture(file, image.channels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Picture.DecompressionBombWarning)
+            with Picture.open(file) as picture:
+                width, height = picture.size
+                fits = (height, width) == (image.height, image.width)
+                pixels = _pixels(picture, image.channels) if fits else None
     except FileNotFoundError:
         raise DataError(f"No image at {file} any more.") from None
     except Exception:  # a damaged file can raise anything; its words might quote the file
         raise DataError(
             f"Cannot read the image {file}: it is damaged, too large or no image."
         ) from None
-    if pixels.shape[:2] != (image.height, image.width):
+    if pixels is None:
         raise DataError(
-            f"{file} is {pixels.shape[0]}x{pixels.shape[1]} pixels (height x width); the schema declares "
+            f"{file} is {height}x{width} pixels (height x width); the schema declares "
             f"{image.height}x{image.width}. Bring all images to one size first."
         )
     return pixels.reshape(image.shape)
@@ -198,8 +202,7 @@ def _open(file: Path, image: Image) -> np.ndarray:
 
 def _idx(path: Path) -> np.ndarray:
     try:
-        raw = path.read_bytes()
-        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        raw = unpacked(path)
         if not raw:
             raise DataError(f"{path} is empty: expected an idx file.")
         zero, kind, dimensions = struct.unpack(">HBB", raw[:4])

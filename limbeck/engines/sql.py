@@ -152,6 +152,11 @@ class TableSource:
                 f"{where}: the engine sql counts tables of rows with declared bounds and values: no images, no "
                 '[person], nothing to "estimate". Read the table here instead.'
             )
+        if schema.learned_by_rules:
+            raise LimbeckError(
+                f"{where}: the engine sql counts columns as they are, and by the schema's rules others are "
+                "learned. Take only combinations as rules, or read the table here instead."
+            )
         check_columns(list(self._kinds), schema, where)
         for column in schema.columns:
             coded(column, self._kinds[column.name], where)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ..lazy import lazily
 
 if TYPE_CHECKING:
+    from .internal import by_column as by_column
     from .internal import check_scores as check_scores
     from .internal import evaluate as evaluate
     from .internal import real_rows as real_rows
@@ -23,7 +24,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "internal": "check_scores evaluate real_rows released_data soft_labels_of",
+            "internal": "by_column check_scores evaluate real_rows released_data soft_labels_of",
             "learner": "Linear learn",
             "looking": "Look check",
             "measured": "MeasuredScores figures_of is_measured measure_scores verify_scores",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..data import Dataset, bare_rows
+from ..data import Dataset, bare_rows, bare_values
 from ..errors import DataError
 from ..ledger import Ledger
-from ..schema import STATES, counted, fits_of
+from ..schema import STATES, band_of, counted, fits_of
 
 WORTH_A_WORD = 0.01
 """Share of unusable cells from which on a column is named."""
@@ -33,6 +33,8 @@ class Look:
     """What may be wrong, of columns that do not fit everywhere."""
     unusable: tuple[str, ...]
     """Columns of which most cells do not fit."""
+    rules: dict[str, str]
+    """Of each rule between columns: roughly how many rows break it."""
 
     @property
     def fits_nothing(self) -> bool:
@@ -46,7 +48,7 @@ class Look:
 
 def check(data: Dataset, *, ledger: Ledger | None = None) -> Look:
     """Look whether the rows fit their schema: per column, roughly how many cells are usable, missing,
-    outside the bounds, unknown.
+    outside the bounds, unknown; per rule, roughly how many rows break it.
 
     No noise and no budget: for the owner alone. The look is noted in the ledger, and the certificates
     of later runs on this data set say that the schema was seen against the rows.
@@ -69,4 +71,19 @@ def check(data: Dataset, *, ledger: Ledger | None = None) -> Look:
         declared={f.column.name: f.column.declared for f in fits},
         doubts=tuple(f.words for f in fits if f.exceeds(WORTH_A_WORD)),
         unusable=tuple(f.column.name for f in fits if f.mostly_unusable),
+        rules=_rules_broken(data),
     )
+
+
+def _rules_broken(data: Dataset) -> dict[str, str]:
+    """Of each rule, roughly how many rows break it; those with a missing cell in it do not."""
+    if not data.schema.rules:
+        return {}
+    learned, rows = data.schema.learned, 0
+    counts = dict.fromkeys(data.schema.rules, 0)
+    for raw in bare_values(data):
+        broken = learned.broken(learned.values_of(raw))
+        for text, marks in broken.items():
+            counts[text] += int(marks.sum())
+            rows += len(marks) if text == data.schema.rules[0] else 0
+    return {text: band_of(count, rows) for text, count in counts.items()}

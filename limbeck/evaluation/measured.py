@@ -22,7 +22,7 @@ from ..accounting import Budget, Charge
 from ..errors import LimbeckError, ReleaseError, positive
 from ..ledger import Ledger, paid_run, randomness
 from ..methods import AbstractInquiry
-from ..outside import write_outside
+from ..outside import place_outside, write_outside
 from ..planning import plan
 from ..privacy import Asked, Histogram, Noise, Private
 from ..progress import Progress
@@ -83,8 +83,7 @@ class ScoreCounts(AbstractInquiry):
         if schema.target:
             raise LimbeckError(
                 "Scores that may be published are counts of right and wrong predictions of a label; the target "
-                f"'{schema.target.name}' is a number. `limbeck evaluate` without --releasable scores it, for "
-                "your eyes only."
+                f"'{schema.target.name}' is a number. Scores for your eyes only know it: `limbeck evaluate`."
             )
         if not schema.label or classes < 2:
             raise LimbeckError("Counting predictions needs a label with at least two classes.")
@@ -202,6 +201,7 @@ def measure_scores(
     test: object,
     budget: Budget | float,
     *,
+    out: str | Path | None = None,
     ledger: Ledger | None = None,
     seed: int | None = None,
     progress: Progress = lambda phase, done: None,
@@ -215,6 +215,7 @@ def measure_scores(
         test: Real rows that it was not made from, as `evaluate` takes them.
         budget: Charged to the data set that the schema names, like any release. Epsilon alone will
             do: delta then suits the declared rows.
+        out: File to write the scores to, before the run's protected state is erased.
         ledger: Where spending is booked; by default the user's own ledger.
         seed: Reproducible noise, for tests and benchmarks. Stamped "not for release".
         progress: Called with a phase and a fraction done.
@@ -224,6 +225,8 @@ def measure_scores(
     Raises:
         BudgetExceeded: The data set's lifetime budget does not allow it; nothing was counted.
     """
+    if out is not None:
+        place_outside(out, "scores")  # before anything is paid
     tested = real_rows(test, release)
     budget = Budget.of(budget, tested.schema.units)
     if not budget.private:
@@ -246,9 +249,12 @@ def measure_scores(
             public_seed=0,
             check=schema_check_section(planned, paid.looks),
         )
-    return MeasuredScores(
-        certificate={**certificate, "limits": list(LIMITS)}, answers=answers, counts=counts
-    )
+        scores = MeasuredScores(
+            certificate={**certificate, "limits": list(LIMITS)}, answers=answers, counts=counts
+        )
+        if out is not None:
+            scores.save(out)
+    return scores
 
 
 def is_measured(path: str | Path) -> bool:

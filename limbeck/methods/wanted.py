@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,6 +32,15 @@ class Given:
     """Where a cell is given, (rows, columns)."""
     labels: np.ndarray
     """Label codes (rows,); -1 where the class is to be filled in, too."""
+    values: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Of a schema with rules: the values of all columns that are given, by name; NaN for none."""
+
+    def again(self, at: np.ndarray) -> Given:
+        """Some of the rows, each as often as it is named."""
+        values = {name: column[at] for name, column in self.values.items()}
+        return Given(
+            cells=self.cells[at], known=self.known[at], labels=self.labels[at], values=values
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -310,6 +310,9 @@ def _check_data(data: Mapping[str, Any]) -> None:
         raise ReleaseError("The certificate's declared_persons are not those of its schema.")
     if data["dataset"] != data["schema"]["dataset"]:
         raise ReleaseError("The certificate's dataset is not the one its schema names.")
+    estimated, columns = data["estimated_columns"], {c["name"] for c in data["schema"]["column"]}
+    if not (isinstance(estimated, list) and set(estimated) <= columns):
+        raise ReleaseError("The certificate's estimated_columns are not columns of its schema.")
 
 
 def _check_check(
@@ -331,9 +334,10 @@ def _check_check(
     if check["charges"]:
         own = Budget(_number(check["epsilon"]), check["delta"], budget.adjacency)
         price = cost(_charges(check["charges"]), own)
-        if price.epsilon > own.epsilon * (1 + 1e-6):
+        if own.delta != budget.delta or not math.isclose(price.epsilon, own.epsilon, rel_tol=1e-6):
             raise ReleaseError(
-                f"The check's charges cost epsilon {price.epsilon:.6g}, more than {own.epsilon:g}."
+                f"The check's charges cost epsilon {price.epsilon:.6g} at the release's delta "
+                f"{budget.delta:g}; the certificate says {own.epsilon:g} at {own.delta:g}."
             )
     _check_results(check)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,8 +46,9 @@ def make_card(
     config = (
         "" if schema.image else "configs:\n- config_name: default\n  data_files: data.parquet\n"
     )
-    return f"""---
-pretty_name: "{schema.dataset} (synthetic, differentially private)"
+    name = json.dumps(f"{schema.dataset} (synthetic, differentially private)", ensure_ascii=False)
+    head = f"""---
+pretty_name: {name}
 tags:
 - synthetic
 - differential-privacy
@@ -53,7 +56,8 @@ tags:
 size_categories:
 - {_size_category(rows)}
 {config}---
-
+"""
+    body = f"""
 # {schema.dataset}: a differentially private synthetic {kind}
 {stamp}
 {rows} synthetic {"images" if schema.image else "rows"}, made by [limbeck] with the method
@@ -78,7 +82,7 @@ It rests on these assumptions:
 and has these limits:
 
 {_bullets(certificate["limits"])}
-## Contents
+{_rules(certificate)}## Contents
 
 {contents}
 ## Please cite
@@ -86,6 +90,35 @@ and has these limits:
 {_bullets(citations(certificate))}
 [limbeck]: the software of this name, version {certificate["software"]["limbeck"]}
 """
+    # Names and values are the owner's words, and stay words: a page made of the card runs none of them.
+    return head + re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", body)
+
+
+def _rules(certificate: Mapping[str, Any]) -> str:
+    """The rules between columns, and how they were kept; nothing where there are none."""
+    rules = certificate["data"]["schema"].get("rules")
+    if not rules:
+        return ""
+    told = "".join(f"{line}\n" for line in rule_sentences(certificate))
+    return f"## Rules between columns\n\n{_bullets([f'`{rule}`' for rule in rules])}\n{told}\n"
+
+
+def rule_sentences(certificate: Mapping[str, Any]) -> list[str]:
+    """How the rules were kept in the released rows, in words."""
+    kept = certificate["data"].get("rules")
+    lines = [
+        "They are public, and every released row (100 %) keeps them; a missing cell breaks none."
+    ]
+    if kept and kept["drawn_again"]:
+        lines.append(
+            f"{kept['drawn_again']:.1%} of the rows first came with a forbidden combination and were drawn again."
+        )
+    if kept and kept["drawn_evenly"]:
+        lines.append(
+            f"For {kept['drawn_evenly']:.1%} of the rows what was measured left nothing that the rules allow: "
+            "these were drawn evenly among the allowed combinations."
+        )
+    return lines
 
 
 def _charges(certificate: Mapping[str, Any]) -> str:

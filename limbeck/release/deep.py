@@ -19,8 +19,9 @@ from ..errors import LimbeckError, ReleaseError
 from ..methods import AbstractMeasureOnce, AbstractMethod, RowSource
 from ..privacy import Measurement
 from .certificate import machine_facts, package_versions
+from .drawing import draw
 from .images import Images
-from .release import Release, draw
+from .release import Release
 from .seal import files, sha256
 from .write import write
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -26,6 +28,8 @@ def fill(folder: Path, write: Callable[[Path], None], *, force: bool) -> None:
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     except OSError as error:
         raise ReleaseError(_cannot_write(folder, error)) from None
+    lock = _held(partial)
+    _remove_remains(folder, partial)
     try:
         write(partial)
         partial.chmod(0o755)
@@ -40,6 +44,8 @@ def fill(folder: Path, write: Callable[[Path], None], *, force: bool) -> None:
         raise ReleaseError(_cannot_write(folder, error)) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
 
 
 def check_target(folder: Path, *, force: bool) -> None:
@@ -60,6 +66,34 @@ def check_target(folder: Path, *, force: bool) -> None:
         raise ReleaseError(
             f"Cannot write to {place}: it is read-only or not a folder. Choose another place."
         ) from None
+
+
+def _held(place: Path) -> int | None:
+    """A handle that holds the lock of a folder while it is worked on; None if it is held already, or
+    where folders have no locks."""
+    try:
+        import fcntl
+
+        handle = os.open(place, os.O_RDONLY)
+    except (ImportError, OSError):
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _remove_remains(folder: Path, own: Path) -> None:
+    """Remove what processes that were killed left of the same release: nobody holds its lock any more."""
+    beside = re.compile(rf"\.{re.escape(folder.name)}-(old-)?[a-z0-9_]{{8}}")
+    for place in folder.parent.iterdir():
+        if place != own and beside.fullmatch(place.name) and place.is_dir():
+            handle = _held(place)
+            if handle is not None:
+                shutil.rmtree(place, ignore_errors=True)
+                os.close(handle)
 
 
 def _replaceable(folder: Path) -> bool:

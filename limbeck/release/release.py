@@ -11,17 +11,32 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..data import bare_rows
+from ..data import Dataset, bare_rows, bare_values
 from ..data import read as read_data
 from ..errors import LimbeckError, ReleaseError, positive
-from ..methods import ANYTHING, SOURCES, RowSource, Wanted
+from ..methods import SOURCES, RowSource
+from ..npz import read_arrays
 from ..schema import Schema, Where
 from .arithmetic import read_certificate
+from .drawing import draw
 from .folder import fill
 from .images import Images
 from .sampling import read_wanted
 from .seal import check_sums
 from .write import write
+
+RELEASE_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+)
+"""What reading a release that somebody changed can raise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,11 +114,12 @@ class Release:
             certificate = read_certificate(folder)
             schema = Schema.load(folder / "schema.toml")
             source = _load_source(folder, schema)
-            with np.load(folder / "measurements.npz", allow_pickle=False) as file:
-                measurements = dict(file)
+            measurements = read_arrays(folder / "measurements.npz")
             data = _load_data(folder, schema)
-        except (OSError, ValueError, KeyError) as error:
-            raise ReleaseError(f"{folder} is not a complete release: {error}.") from None
+        except LimbeckError:
+            raise
+        except RELEASE_DAMAGE as error:
+            raise ReleaseError(f"{folder} is not a complete release: {one_line(error)}.") from None
         return cls(
             schema=schema,
             certificate=certificate,
@@ -118,25 +134,29 @@ class Release:
         return len(self.data.images if isinstance(self.data, Images) else self.data)
 
 
-def draw(
-    schema: Schema, source: RowSource, rows: int, *, seed: int, wanted: Wanted = ANYTHING
-) -> pd.DataFrame | Images:
-    """Rows from a source, decoded to the owner's values."""
-    encoded, labels = source.draw(schema, rows, seed=seed, wanted=wanted)
-    if schema.image:
-        return Images(schema.image.decode(encoded), np.asarray(schema.classes)[labels])
-    return schema.decode(encoded, labels)
-
-
 def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
     if not schema.image:
         dataset = read_data(folder / "data.parquet", schema.without_person())
+        if schema.rules:
+            return _ruled_rows(dataset, folder)
         rows = bare_rows(dataset)  # released rows: nothing private about them
         return schema.decode(np.asarray(rows.cells), rows.labels)
-    with np.load(folder / "data.npz", allow_pickle=False) as file:
-        images = file["images"]
-        labels = file["labels"] if "labels" in file else np.asarray([""] * len(images))
-    return Images(images, labels)
+    file = read_arrays(folder / "data.npz")
+    images = file["images"]
+    return Images(images, file.get("labels", np.asarray([""] * len(images))))
+
+
+def _ruled_rows(dataset: Dataset, folder: Path) -> pd.DataFrame:
+    """Released rows as they were written; a release whose rows break a rule is refused."""
+    schema, parts = dataset.schema, []
+    for raw in bare_values(dataset):
+        values = schema.learned.values_of(raw)
+        for text, broken in schema.learned.broken(values).items():
+            if broken.any():
+                raise ReleaseError(f"{folder}: {broken.sum()} of its rows break the rule '{text}'.")
+        parts.append(values)
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return schema.table(columns)
 
 
 def _load_source(folder: Path, schema: Schema) -> RowSource:
@@ -144,6 +164,11 @@ def _load_source(folder: Path, schema: Schema) -> RowSource:
         if (folder / f"{kind}.npz").exists():
             path = folder / f"{kind}.json"
             facts = json.loads(path.read_text()) if path.exists() else {}
-            with np.load(folder / f"{kind}.npz", allow_pickle=False) as file:
-                return source.load(schema, facts, dict(file))
+            return source.load(schema, facts, read_arrays(folder / f"{kind}.npz"))
     raise ValueError(f"it has none of {', '.join(f'{kind}.npz' for kind in SOURCES)}")
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, short and in one line."""
+    words = " ".join(str(error).split())
+    return (words[:160] + "...") if len(words) > 160 else words or type(error).__name__

@@ -11,7 +11,7 @@ import numpy as np
 from ..data import read_partial
 from ..errors import LimbeckError
 from ..methods import Given, Wanted
-from ..schema import Category, Column, Numeric, Schema, Where, read_conditions
+from ..schema import Category, Column, GivenRows, Numeric, Schema, Where, read_conditions
 
 EVEN = "even"
 
@@ -43,10 +43,7 @@ def read_wanted(
                 f"The frame gives '{condition.column.name}' already: it takes no condition as well."
             )
     if rows is not None:
-        again = np.arange(rows) % len(given.labels)
-        given = Given(
-            cells=given.cells[again], known=given.known[again], labels=given.labels[again]
-        )
+        given = given.again(np.arange(rows) % len(given.labels))
     return Wanted(conditions=conditions, given=given)
 
 
@@ -86,7 +83,7 @@ def _given(schema: Schema, like: object) -> tuple[Given, list[str]]:
         elif isinstance(column, Numeric) and column.target:
             column = replace(column, target=False, bins=None)
         inputs.append(column)
-    cells, known = read_partial(like, replace(schema, columns=tuple(inputs)))
+    cells, known = read_partial(like, replace(schema.without_rules(), columns=tuple(inputs)))
     names = list(cells)
     count = len(cells[names[0]])
     given = Given(
@@ -94,6 +91,8 @@ def _given(schema: Schema, like: object) -> tuple[Given, list[str]]:
         known=np.zeros((count, len(schema.inputs)), bool),
         labels=np.full(count, -1),
     )
+    if schema.rules:
+        return _given_under_rules(schema, cells, known), names
     place = {column.name: i for i, column in enumerate(schema.inputs)}
     for name in names:
         if name in place:
@@ -101,3 +100,24 @@ def _given(schema: Schema, like: object) -> tuple[Given, list[str]]:
         else:
             given.labels[known[name]] = cells[name][known[name]].astype(np.int64)
     return given, names
+
+
+def _given_under_rules(
+    schema: Schema, cells: dict[str, np.ndarray], known: dict[str, np.ndarray]
+) -> Given:
+    """What is given of columns that methods learn as they are, and the values of all that are given."""
+    given_rows, count = GivenRows(schema.learned), len(next(iter(cells.values())))
+    given = Given(
+        cells=np.zeros((count, len(schema.inputs)), np.float32),
+        known=np.zeros((count, len(schema.inputs)), bool),
+        labels=np.full(count, -1),
+        values=given_rows.given_values(cells, known),
+    )
+    if schema.label is not None and schema.label.name in cells:
+        there = known[schema.label.name]
+        given.labels[there] = cells[schema.label.name][there].astype(np.int64)
+    for name, place in schema.learned.places.items():
+        if name in cells:
+            given.cells[:, place] = given_rows.encoded(name, given.values[name])
+            given.known[:, place] = known[name]
+    return given

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..accounting import Cost
 from ..errors import ReleaseError, SchemaError
+from ..npz import read_arrays
 from .arithmetic import (
     check_measurements,
     check_schema_file,
@@ -72,8 +71,7 @@ def verify(folder: str | Path, *, questions: bool = True, deep: bool = False) ->
     price = recompute(certificate)
     try:
         check_schema_file(certificate, folder)
-        with np.load(folder / "measurements.npz", allow_pickle=False) as file:
-            check_measurements(certificate, dict(file), folder)
+        check_measurements(certificate, read_arrays(folder / "measurements.npz"), folder)
         still_open = _weaknesses(certificate)
         if questions:
             still_open += _unasked(certificate, folder)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..data import Dataset, bare_rows, png_strip
-from ..evaluation import released_data
+from ..evaluation import by_column, released_data
 from ..release import Images, Release
 from ..schema import Category, Column, Numeric, clock_reading
 from .charts import histogram, value_bar
@@ -66,12 +66,12 @@ def pictures(release: Release, real: Dataset | None) -> list[dict[str, Any]]:
 
 def columns(release: Release, real: Dataset | None) -> list[dict[str, Any]]:
     """Distributions of the released columns, beside those of the real ones if they are given."""
-    label = release.schema.label
-    described: list[Column] = [*release.schema.inputs, *([label] if label else [])]
+    label, released = release.schema.label, released_data(release)
+    described: list[Column] = [*released.schema.inputs, *([label] if label else [])]
     sides = []
-    for data in (released_data(release), real):
+    for data in (released, real):
         if data is not None:
-            rows = bare_rows(data)
+            rows = bare_rows(by_column(data))
             cells = [*np.asarray(rows.cells).T, *([rows.labels] if label else [])]
             sides.append([shares(c, v) for c, v in zip(described, cells, strict=True)])
     cards = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Dataset, bare_rows, png_of
-from ..evaluation import released_data
+from ..evaluation import by_column, released_data
 from ..release import Release
 from ..scores import correlations
 
@@ -29,8 +29,9 @@ def correlation_view(release: Release, real: Dataset | None) -> dict[str, Any] |
     names: tuple[str, ...] = ()
     for of, data in (("released", released_data(release)), ("real", real)):
         if data is not None:
-            rows = bare_rows(data)
-            names, matrix = correlations(data.schema, np.asarray(rows.cells), rows.labels)
+            plain = by_column(data)
+            rows = bare_rows(plain)
+            names, matrix = correlations(plain.schema, np.asarray(rows.cells), rows.labels)
             sides.append({"of": of, "png": matrix_png(matrix[:COLUMNS, :COLUMNS])})
     if len(names) < 2:
         return None

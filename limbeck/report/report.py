@@ -7,6 +7,7 @@ it is internal, and says so at the top.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..audits import Audit
 from ..data import Dataset
 from ..errors import DataError, LimbeckError
 from ..evaluation import MeasuredScores
-from ..release import Release, certificate_digest, citations
+from ..release import Release, certificate_digest, citations, rule_sentences
 from ..scores import PLAIN, Score, Scores
 from ..scores.scores import BETWEEN, REAL, RELEASED
 from . import compared, contents, pairs
@@ -69,6 +70,8 @@ def make_report(
         "pictures": contents.pictures(first, real) if first.schema.image else [],
         "columns": [] if first.schema.image else contents.columns(first, real),
         "all_columns": len(first.schema.columns),
+        "rules": list(first.schema.rules),
+        "rules_kept": rule_sentences(certificate),
         "real_rows": real is not None,
         "correlations": pairs.correlation_view(first, real),
         "sample": contents.sample(first),
@@ -97,7 +100,15 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["code"] = _code
     return environment.get_template("report.html.j2")
+
+
+def _code(text: str) -> Any:
+    """A text of the certificate, its words between backquotes set as code."""
+    import markupsafe
+
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
 
 def _statement(guarantee: Mapping[str, Any]) -> dict[str, str] | None:

@@ -18,7 +18,7 @@ from ..release import (
     Release,
     check_before_publishing,
     check_target,
-    draw,
+    drawn,
     make_certificate,
     redistilled,
     schema_check_section,
@@ -143,10 +143,11 @@ def redistill(
         for name, values in release.measurements.items()
     }
     product = method.distill(schema, answers, seed=seed, progress=progress)
+    came = drawn(schema, product.source, rows or release_size(product, schema), seed=seed)
     again = Release(
         schema=schema,
-        certificate=certificate,
-        data=draw(schema, product.source, rows or release_size(product, schema), seed=seed),
+        certificate=came.told_in(certificate, schema),
+        data=came.data,
         source=product.source,
         measurements=release.measurements,
     )
@@ -205,10 +206,11 @@ def _make(
     )
     check_before_publishing(certificate, schema, type(method), product.measurements)
     count = rows or release_size(product, schema)
+    came = drawn(schema, product.source, count, seed=seed)
     return Release(
         schema=schema,
-        certificate=certificate,
-        data=draw(schema, product.source, count, seed=seed),
+        certificate=came.told_in(certificate, schema),
+        data=came.data,
         source=product.source,
         measurements=product.measurements,
     )

@@ -69,6 +69,11 @@ class Recipe:
             raise LimbeckError(
                 f"The recipe {path}: expected a section [settings], got {settings!r}."
             )
+        for name in ("settings_source", "adjacency"):
+            if not isinstance(raw.get(name, ""), str):
+                raise LimbeckError(
+                    f"The recipe {path}: expected {name} to be a text, got {raw[name]!r}."
+                )
         wording = f" ({variant})" if variant else ""
         settings = overlaid(settings, _variant(path, raw.get("variants", {}), variant))
         unpaid = settings.pop("unpaid", raw.get("unpaid", ""))

@@ -28,10 +28,11 @@ from ..planning import CHOICE, Plan, plan, plan_stopping
 from ..privacy import Noise
 from ..progress import Progress
 from ..release import (
+    Drawn,
     Release,
     check_before_publishing,
     check_target,
-    draw,
+    drawn,
     make_certificate,
     schema_check_section,
 )
@@ -89,7 +90,7 @@ class Try:
 
     method: AbstractMethod
     product: Product
-    data: Any
+    drawn: Drawn
     learned: Linear
     learner: str
 
@@ -179,6 +180,11 @@ class _Task:
 def _checked(data: Dataset, candidates: Sequence[AbstractMethod], given: Budget | float) -> Budget:
     """The budget that is meant; refuses what cannot be chosen from."""
     check_read(data)
+    if data.engine is not None:
+        raise LimbeckError(
+            f"Candidates are compared on this machine, and the rows are elsewhere (engine "
+            f"'{data.engine_name}'). Choose the settings yourself, or tune on a part of the rows."
+        )
     budget = Budget.of(given, data.schema.units)
     if not 2 <= len(candidates) <= MOST:
         raise LimbeckError(
@@ -293,10 +299,10 @@ def _tried(paid: PaidRun, method: AbstractMethod, product: Product, rows: int | 
     """What the candidate would release, and what the learner makes of it."""
     schema = paid.private.schema
     count = rows or release_size(product, schema)
-    data = draw(schema, product.source, count, seed=paid.noise.public_seed("rows"))
-    bare = Release(schema=schema, certificate={}, data=data, source=product.source)
-    learned, name = learn(released_data(bare))
-    return Try(method, product, data, learned, name)
+    came = drawn(schema, product.source, count, seed=paid.noise.public_seed("rows"))
+    bare = Release(schema=schema, certificate={}, data=came.data, source=product.source)
+    learned, name = learn(released_data(bare, rules=True))  # encoded as the rows in `Private` are
+    return Try(method, product, came, learned, name)
 
 
 def _release(
@@ -319,8 +325,8 @@ def _release(
     check_before_publishing(certificate, schema, type(best.method), best.product.measurements)
     return Release(
         schema=schema,
-        certificate=certificate,
-        data=best.data,
+        certificate=best.drawn.told_in(certificate, schema),
+        data=best.drawn.data,
         source=best.product.source,
         measurements=best.product.measurements,
     )

@@ -13,6 +13,7 @@ from .duration import Duration as Duration
 from .duration import clock_reading as clock_reading
 from .duration import duration_seconds as duration_seconds
 from .fit import Fit as Fit
+from .fit import band_of as band_of
 from .fit import can_tell as can_tell
 from .fit import enough_rows as enough_rows
 from .fit import fits_of as fits_of
@@ -29,6 +30,8 @@ from .raw import Scalar as Scalar
 from .raw import Values as Values
 from .raw import as_numbers as as_numbers
 from .raw import canonical as canonical
+from .rules import GivenRows as GivenRows
+from .rules import Learned as Learned
 from .schema import Schema as Schema
 from .schema import check_encoding as check_encoding
 from .schema import dataset_name as dataset_name

@@ -51,7 +51,11 @@ class Date(NumberUnderneath):
         return f"days from {self.min.isoformat()} to {self.max.isoformat()}{written}"
 
     def decode(self, cells: np.ndarray) -> pd.Series:
-        days = pd.to_datetime(self.decoded(cells), unit="D")
+        return self.shown(self.decoded(cells))
+
+    def shown(self, values: np.ndarray) -> pd.Series:
+        """Days since 1970 as dates."""
+        days = pd.to_datetime(values, unit="D")
         return pd.Series(days, name=self.name).astype("datetime64[s]")
 
     def facts(self) -> dict[str, object]:

@@ -87,9 +87,12 @@ class DateTime(NumberUnderneath):
         )
 
     def decode(self, cells: np.ndarray) -> pd.Series:
-        seconds = self.decoded(cells)
-        absent = np.isnan(seconds)
-        whole = np.where(absent, 0, np.rint(np.where(absent, 0, seconds) * 1e6)).astype(np.int64)
+        return self.shown(self.decoded(cells))
+
+    def shown(self, values: np.ndarray) -> pd.Series:
+        """Seconds since 1970 as moments."""
+        absent = np.isnan(values)
+        whole = np.where(absent, 0, np.rint(np.where(absent, 0, values) * 1e6)).astype(np.int64)
         moments = pd.Series(whole.astype("datetime64[us]"), name=self.name)
         moments[absent] = pd.NaT
         return (

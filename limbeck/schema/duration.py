@@ -141,7 +141,11 @@ class Duration(NumberUnderneath):
         return f"durations from {self.min} to {self.max}"
 
     def decode(self, cells: np.ndarray) -> pd.Series:
-        return pd.Series(pd.to_timedelta(self.decoded(cells), unit="s"), name=self.name)
+        return self.shown(self.decoded(cells))
+
+    def shown(self, values: np.ndarray) -> pd.Series:
+        """Seconds as durations."""
+        return pd.Series(pd.to_timedelta(values, unit="s"), name=self.name)
 
     def facts(self) -> dict[str, object]:
         scale = {} if self.scale == "linear" else {"scale": self.scale}

@@ -186,7 +186,10 @@ class Numeric:
 
     def decode(self, cells: np.ndarray) -> pd.Series:
         # float64: float32 cells of a wide integer range would miss whole units.
-        values = self.on_lattice(self.from_unit(cells.astype(np.float64)))
+        return self.shown(self.on_lattice(self.from_unit(cells.astype(np.float64))))
+
+    def shown(self, values: np.ndarray) -> pd.Series:
+        """Values that there are, as the column shows them."""
         if not self.integer:
             return pd.Series(values, name=self.name)
         if self.missing:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from .image import Image
 from .lifetime import Lifetime, is_number
 from .numeric import Numeric
 from .person import Person
-from .raw import Scalar
+from .raw import Raw, Scalar
+from .rules import Learned
+from .tables import Tables, check_rules, written_tables
 from .target import check_one_predicted, target_bins
 from .unread import Unread
 
@@ -79,6 +82,10 @@ class Schema:
     """What stands between the fields of a CSV file; None: whichever is frequent in its first line."""
     decimal: str = "."
     """What numbers that are written as texts have before their fractions: "." or ","."""
+    rules: Sequence[str] = ()
+    """Rules between columns, such as "discharged >= admitted": public, and kept in every released row."""
+    tables: Tables = ()
+    """For each rule "a -> b" its public table: {"a -> b": {value of a: value of b}}."""
     unread: tuple[Unread, ...] = ()
     """Texts and ids: columns of the file of which no cell is read."""
     estimate_share: float = 0.1
@@ -119,6 +126,14 @@ class Schema:
             check_one_predicted(self.label, *targets)
         if self.label and self.label.estimated:
             raise SchemaError(f"Label '{self.label.name}': the label's values must be declared.")
+        if self.rules != () or self.tables != ():
+            object.__setattr__(self, "rules", check_rules(self.rules))
+            object.__setattr__(self, "tables", written_tables(self.tables))
+            if targets:
+                raise SchemaError(
+                    "rules: a schema with a target cannot have rules yet; take one out."
+                )
+            self.learned  # noqa: B018  (rules are checked when they are read)
         if len(self.inputs) == (self.target is not None):
             raise SchemaError("The schema declares no column besides what is to be predicted.")
         if self.image and len(self.inputs) > 1:
@@ -140,6 +155,10 @@ class Schema:
     def without_person(self) -> Schema:
         """The same for rows that come without ids, as released ones do: each stands for itself."""
         return replace(self, person=None)
+
+    def without_rules(self) -> Schema:
+        """The same with every column by itself, as scores compare them."""
+        return replace(self, rules=(), tables=())
 
     # ---- what methods ask -------------------------------------------------------------------
 
@@ -172,8 +191,21 @@ class Schema:
 
     @property
     def inputs(self) -> tuple[Column, ...]:
-        """All columns but the label."""
+        """The columns that methods learn: all but the label; with rules, those that stand for them."""
+        if self.rules:
+            return self.learned.inputs
         return tuple(c for c in self.columns if c.kind != "label")
+
+    @property
+    def learned_by_rules(self) -> bool:
+        """Whether methods learn other columns than the schema's own."""
+        own = tuple(c for c in self.columns if c.kind != "label")
+        return self.inputs != own
+
+    @cached_property
+    def learned(self) -> Learned:
+        """The columns that methods learn instead of those that rules decide."""
+        return Learned(self.columns, self.rules, dict(written_tables(self.tables)))
 
     @property
     def image(self) -> Image | None:
@@ -198,6 +230,14 @@ class Schema:
 
     # ---- cells, slots and values ------------------------------------------------------------
 
+    def encode(self, raw: Mapping[str, Raw]) -> np.ndarray:
+        """Raw columns to compact cells: of images pixels, else of all inputs (rows, columns)."""
+        if self.image:
+            return self.image.encode(raw[self.image.name])
+        if self.rules:
+            return self.learned.encode(raw)
+        return np.stack([c.encode(raw[c.name]) for c in self.inputs], axis=1)
+
     def expand(self, cells: np.ndarray) -> np.ndarray:
         """Compact cells (rows, columns) to slots (rows, slots), all within [0, 1]."""
         if self.image:
@@ -214,6 +254,8 @@ class Schema:
 
     def decode(self, cells: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
         """Cells and label codes to a table with the owner's columns, order, kinds and ranges."""
+        if self.rules:
+            return self.table(self.learned.values(cells, labels))
         place = {c.name: i for i, c in enumerate(self.inputs)}
         series = []
         for column in self.columns:
@@ -225,10 +267,17 @@ class Schema:
                 else cells[:, place[column.name]]
             )
             series.append(column.decode(at))
+        return self._with_ids(series, len(cells))
+
+    def table(self, values: Mapping[str, np.ndarray]) -> pd.DataFrame:
+        """Values of all columns, as `learned` gives them, as a table."""
+        return self._with_ids(self.learned.frame(values), len(next(iter(values.values()))))
+
+    def _with_ids(self, series: list[pd.Series], rows: int) -> pd.DataFrame:
         for unread in self.unread:  # in the order of their places
             if unread.kind == "id":
                 texts = sum(u.kind == "text" and u.place < unread.place for u in self.unread)
-                series.insert(unread.place - texts, unread.fresh(len(cells)))
+                series.insert(unread.place - texts, unread.fresh(rows))
         return pd.concat(series, axis=1)
 
     def resolve(self, settled: Mapping[str, tuple[Any, ...]]) -> Schema:
@@ -298,6 +347,10 @@ class Schema:
             columns.insert(unread.place, {"name": unread.name, "kind": unread.kind})
         if self.person:
             unusual["person"] = self.person.facts()
+        if self.rules:
+            unusual["rules"] = list(self.rules)
+        if self.tables:
+            unusual["tables"] = {text: dict(pairs) for text, pairs in written_tables(self.tables)}
         return {
             "dataset": self.dataset,
             "rows": "measure" if self.rows is None else self.rows,

@@ -21,6 +21,7 @@ from .lifetime import Lifetime, is_number
 from .numeric import Numeric
 from .person import parse_person
 from .schema import Schema
+from .tables import parse_tables
 from .unread import Unread
 
 UNFILLED = "?"
@@ -49,7 +50,7 @@ _OPEN = {
 _WHOLE = ("most", "bins", "decimals", "height", "width", "channels")
 _TOP = {
     "dataset", "rows", "confirmed", "unit", "ignore", "names_are_right", "encoding", "delimiter",
-    "decimal", "estimate_share", "lifetime", "person", "column",
+    "decimal", "estimate_share", "lifetime", "person", "rules", "tables", "column",
 }  # fmt: skip
 
 
@@ -65,11 +66,11 @@ def load(path: str | Path) -> Schema:
         raise SchemaError(
             f"Cannot read the schema {path}: expected a TOML file, a text in UTF-8."
         ) from None
-    return parse(text, str(path))
+    return parse(text, str(path), Path(path).parent)
 
 
-def parse(text: str, where: str) -> Schema:
-    """Read a schema from TOML text."""
+def parse(text: str, where: str, folder: Path | None = None) -> Schema:
+    """Read a schema from TOML text; files that it names lie in the folder."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -112,6 +113,8 @@ def parse(text: str, where: str) -> Schema:
             lifetime=_lifetime(raw.get("lifetime", {})),
             columns=tuple(c for c in parsed if not isinstance(c, Unread)),
             person=parse_person(raw.get("person")),
+            rules=raw.get("rules", ()),
+            tables=parse_tables(raw["tables"], folder) if "tables" in raw else (),
         )
     except SchemaError as error:
         raise SchemaError(f"{where}: {error}") from None
@@ -120,7 +123,7 @@ def parse(text: str, where: str) -> Schema:
 def written(schema: Schema) -> str:
     """A schema as a confirmed TOML file."""
     facts = schema.facts()
-    columns, tables = facts.pop("column"), ("lifetime", "person")
+    columns, tables = facts.pop("column"), ("lifetime", "person", "tables")
     sections: dict[str, Any] = {name: facts.pop(name) for name in tables if name in facts}
     assert isinstance(columns, list)
     parts = [_table(facts | {"confirmed": True})]
@@ -130,7 +133,11 @@ def written(schema: Schema) -> str:
 
 
 def _table(values: Mapping[str, object]) -> str:
-    return "".join(f"{k} = {toml_value(v)}\n" for k, v in values.items())
+    return "".join(f"{_key(k)} = {toml_value(v)}\n" for k, v in values.items())
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
 def toml_value(value: object) -> str:
@@ -142,6 +149,8 @@ def toml_value(value: object) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
     return repr(value)
 
 

@@ -93,6 +93,18 @@ def test_calibrated_charges_cost_no_more_than_the_budget(
     assert 0.999 * budget.epsilon < found.epsilon <= budget.epsilon * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("charge", [PLAIN, SAMPLED], ids=["exact", "PLD"])
+def test_thresholds_and_slack_leave_the_rest_of_delta(charge: Charge) -> None:
+    """What is set aside makes the same charges dearer, by as much as a smaller delta would."""
+    aside = cost([replace(charge, threshold_delta=6e-6)], BUDGET)
+    smaller = cost([charge], lk.Budget(BUDGET.epsilon, 4e-6))
+    assert aside.threshold == 6e-6 and aside.slack > 0
+    assert aside.epsilon == pytest.approx(smaller.epsilon, rel=1e-6)
+    assert aside.epsilon > cost([charge], BUDGET).epsilon
+    many = replace(charge, coordinates=10**11)
+    assert cost([many], BUDGET).epsilon > cost([charge], BUDGET).epsilon
+
+
 def test_noise_is_multiplier_times_sensitivity() -> None:
     assert replace(PLAIN, sensitivity=5.0, noise_multiplier=3.0).noise == 15.0
 

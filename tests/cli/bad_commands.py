@@ -28,6 +28,7 @@ COMMANDS: list[Case] = [
         lambda d: ["data", "adult", "--out", str(d.file("notes.txt", "") / "out")],
         ("Cannot write", "notes.txt"),
     ),
+    ("audit of no method", lambda d: ["audit", "--method", "iris"], ("'iris'", "Known:")),
     ("draft of nothing", lambda d: ["schema", "none.csv"], ("No file", "none.csv")),
     ("draft of a text", lambda d: ["schema", str(d.file("a.doc", ""))], ("a.doc", ".csv")),
     (

@@ -96,7 +96,7 @@ SCHEMAS: list[Case] = [
                 f'dataset = "a"\nrows = 9\nconfirmed = true\n[[column]]\nname = "ill"\n{ILL}\n',
             )
         ),
-        ("no column besides the label",),
+        ("no column besides what is to be predicted",),
     ),
     ("declared twice", lambda d: d.declare('"town"', '"age"'), ("'age'", "declared twice")),
     ("no rows", lambda d: d.declare("rows = 200\n", ""), ("rows = 10000", '"measure"')),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -96,3 +97,10 @@ def test_an_engine_is_named_and_a_kind_it_cannot_carry_is_refused() -> None:
             lk.plan(lk.DPGAN(batch=50), SCHEMA, 1.0, engine=engine)
     with pytest.raises(lk.LimbeckError, match="Expected one of the engines local, spark, sql"):
         lk.read("people.parquet", SCHEMA, engine="hadoop")
+
+
+def test_candidates_are_not_compared_where_the_rows_are_elsewhere() -> None:
+    data = lk.read(people(), SCHEMA)
+    data.engine = SimpleNamespace(name="spark")  # type: ignore[assignment]
+    with pytest.raises(lk.LimbeckError, match="the rows are elsewhere"):
+        lk.tune(data, [lk.DPMERF(), lk.DPMERF(steps=5)], 1.0)

@@ -7,6 +7,7 @@ import math
 import os
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +22,10 @@ from scipy.stats import norm
 
 import limbeck as lk
 from limbeck.accounting import ORDERS, Charge, calibrate, cost, gaussian_epsilon, mu_for, slack
-from limbeck.ledger import Job, Run, book, new_run, spent
+from limbeck.ledger import Job, Run, book, spent
+from limbeck.ledger.booked import planned_run
 from limbeck.ledger.entries import entry_digest
 from limbeck.ledger.identity import identity, kept_plan
-from limbeck.ledger.paid import planned_run
 from limbeck.privacy import Noise
 
 ONE = Charge(name="one", sensitivity=1.0, coordinates=1)
@@ -42,7 +43,12 @@ KINDS = {
 def _run(charges: list[Charge], epsilon: float = 0.4, dataset: str = "d") -> Run:
     budget = lk.Budget(epsilon, 1e-5)
     made = calibrate(charges, [1.0] * len(charges), budget)
-    return new_run(dataset, "m", made, cost(made, budget), "add-remove")
+    price = cost(made, budget)
+    return Run(
+        id=uuid.uuid4().hex, dataset=dataset, method="m", epsilon=price.epsilon, delta=price.delta,
+        adjacency="add-remove", charges=tuple(made), private=True, status="running",
+        started="2020-01-01T00:00:00Z",
+    )  # fmt: skip
 
 
 def _life(filter: str, epsilon: float = 6.0, delta: float = 1e-3) -> lk.Lifetime:
@@ -53,15 +59,21 @@ def _aside(run: Run, life: lk.Lifetime) -> float:
     return slack(run.charges, life.epsilon) + sum(c.threshold_delta for c in run.charges)
 
 
+def _pure(epsilon: float) -> float:
+    """The mu whose trade-off curve lies below that of (epsilon, 0), squared."""
+    return float(2 * norm.ppf(math.exp(epsilon) / (1 + math.exp(epsilon)))) ** 2
+
+
 def _gdp(runs: list[Run], life: lk.Lifetime) -> float:
     squares, rest = 0.0, life.delta
     for run in runs:
-        if all(c.mechanism == "discrete gaussian" and c.sampling is None for c in run.charges):
-            squares += sum(c.steps / c.noise_multiplier**2 for c in run.charges)
-            rest -= _aside(run, life)
-        else:  # mu whose trade-off curve lies below that of (epsilon, 0)
-            squares += (2 * norm.ppf(math.exp(run.epsilon) / (1 + math.exp(run.epsilon)))) ** 2
-            rest -= run.delta
+        if any(c.sampling is not None for c in run.charges):
+            squares, rest = squares + _pure(run.epsilon), rest - run.delta
+            continue
+        for c in run.charges:
+            pure = c.mechanism != "discrete gaussian"
+            squares += c.steps * (_pure(1 / c.noise_multiplier) if pure else c.noise_multiplier**-2)
+        rest -= _aside(run, life)
     return gaussian_epsilon(math.sqrt(squares), rest) if rest > 0 else math.inf
 
 
@@ -217,6 +229,15 @@ def test_every_file_of_a_job_is_its_owners_alone(job: Job) -> None:
     job.part("run 0").save("an answer", np.ones(3), digest="d")
     assert {p.stat().st_mode & 0o777 for p in job.folder.iterdir()} == {0o600}
     assert {p.stat().st_mode & 0o777 for p in (job.folder, job.folder.parent)} == {0o700}
+
+
+def test_a_job_that_others_could_read_is_closed_to_them(job: Job) -> None:
+    folders = (job.folder, job.folder.parent)
+    job.close()
+    for folder in folders:
+        folder.chmod(0o755)
+    with Job(folders[1], {"a": 1}):
+        assert {p.stat().st_mode & 0o777 for p in folders} == {0o700}
 
 
 def test_parts_of_a_job_keep_answers_of_their_own(job: Job) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers import ask, planned, table_rows, table_schema
-from kinds import CHOICE, KINDS, Kind, answers, data, partial
+from kinds import CHOICE, KINDS, Kind, Swayed, answers, data, partial
 
 import limbeck as lk
 from limbeck.accounting import cost
@@ -19,12 +19,14 @@ from limbeck.data import Rows
 from limbeck.data.persons import Sharing
 from limbeck.privacy import (
     Choice,
+    Faculty,
     FrequentValues,
     Gradients,
     Histogram,
     LaplaceHistogram,
     Stream,
     Unit,
+    Votes,
     estimates,
     maps,
 )
@@ -200,6 +202,27 @@ def test_rows_without_a_label_add_nothing_to_the_one_sum(kind: Kind) -> None:
     for label in ("who knows", None):
         assert not partial(one, data(table_rows(9).assign(ill=label)), asked, Unit()).any()
     assert partial(one, data(table_rows(9)), asked, Unit()).any()
+
+
+@dataclass(frozen=True)
+class Greedy(Swayed):
+    """A teacher that takes whatever it is shown for its own."""
+
+    def learn(self, state: Any, rows: Any, labels: Any, present: Any, question: Any) -> Any:
+        return state + rows.sum() + 1.0
+
+
+def test_a_teacher_without_rows_has_seen_none() -> None:
+    """One row among many teachers changes what one of them says, however greedy the others are."""
+    teacher = Greedy(4, bins=3, count=40)
+    question = Votes(name="votes", coordinates=4, bins=3, count=1)
+    kind = Kind("votes", question, Faculty(teacher), {"question": np.zeros(2)})
+    asked = planned(question, multiplier=1.0)[0]
+    none = partial(kind, data(table_rows(3).iloc[:0]), asked, Unit())
+    for at in range(6):
+        one = partial(kind, data(table_rows(9).iloc[[at]]), asked, Unit())
+        assert np.abs(one - none).sum() in (0, 8) and none.sum() == one.sum() == 160
+    assert np.count_nonzero(none) == 4
 
 
 # ---- thresholds ------------------------------------------------------------------------------

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import ask, planned, table_rows, table_schema
-from kinds import KINDS, VALUES, Inquiry, Kind, answers, distance, moved, partial
+from kinds import CHOICE, KINDS, VALUES, Inquiry, Kind, answers, distance, moved, partial
 
 import limbeck as lk
 from limbeck.accounting import Charge
-from limbeck.privacy import GridSum, Histogram, Noise, Private, Question, Sum, Unit
+from limbeck.privacy import GridSum, Histogram, Noise, Planned, Private, Question, Sum, Unit
 from limbeck.privacy.poisson.gradient_sum import GradientSum
 from limbeck.privacy.poisson.sampling import PoissonBatches, Records
+from limbeck.privacy.questions.choice import FINE, utilities
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
 MOST = 3
@@ -92,6 +93,21 @@ def test_no_strange_person_moves_an_answer_beyond_its_sensitivity(
             assert all(m <= c * (1 + 1e-9) for m, c in zip(step, limits, strict=True)), name
             longest = np.maximum(longest, step)
     assert longest[-1] > 0.85 * limits[-1]  # the bound is used, not hidden behind zeros
+
+
+@pytest.mark.parametrize("name", strange_persons())
+def test_no_strange_person_moves_a_utility_by_more_than_one(name: str) -> None:
+    """Of a choice nothing but utilities is near in two data sets: all of them, whoever joins."""
+    unit, rows = Unit(person=True, rows_at_most=MOST), people(6)
+    charges = tuple(replace(c, noise_multiplier=1.0) for c in CHOICE.question.charges(unit))
+    planned = Planned(question=CHOICE.question, charges=charges)
+    before, after = (
+        utilities(partial(CHOICE, data(some), planned, unit), CHOICE.row_map, FINE)
+        for some in (rows, joined(rows, strange_persons()[name]))
+    )
+    gaps = [abs(one - other) for one, other in zip(before, after, strict=True)]
+    assert max(gaps) <= FINE * FINE
+    assert name == "all without a label" or max(gaps) > 0.3 * FINE * FINE
 
 
 @each_kind

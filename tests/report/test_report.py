@@ -35,6 +35,7 @@ from limbeck.release import certificate_digest
 from limbeck.report import Point, curve, folder_names, histogram, make_report, score_bar
 from limbeck.report.compared import together
 from limbeck.report.contents import _numbers, shares, whole_numbers
+from limbeck.report.report import _code
 from limbeck.scores import Score
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
@@ -121,7 +122,8 @@ def test_a_table_alone_may_travel_with_the_release(place, tmp_path, monkeypatch)
     assert set(SECTIONS) <= page.ids
     assert "internal" not in page.ids and "scores" not in page.ids and "compared" not in page.ids
     assert "73.1%" in text and "May be published" in text and "limbeck verify" in text
-    assert not page.addresses and "script" not in page.tags
+    assert all(a.startswith("data:image/png;base64,") for a in page.addresses)  # pairs of columns
+    assert "script" not in page.tags
     assert not re.search(r"(?:https?:)?//(?!www\.w3\.org)\w", re.sub(r"<li>.*?</li>", "", text))
     assert "&lt;b&gt;yes&lt;/b&gt;" in text and "<b>yes</b>" not in text
     assert "prefers-color-scheme: dark" in text and "@media print" in text
@@ -144,6 +146,13 @@ def test_scores_and_real_rows_make_it_internal(place, tmp_path, monkeypatch, cap
     assert "Not for publication: this page" in text
     assert "Internal: not covered by epsilon" in capsys.readouterr().out
     assert "real-line" in text and "real-mark" in text and "whisker" in text and "a note" in text
+
+
+def test_quoted_words_are_code_and_nothing_else_is_markup() -> None:
+    shown = str(_code("the look that `check` states, <b>`a<b`</b>"))
+    assert shown == (
+        "the look that <code>check</code> states, &lt;b&gt;<code>a&lt;b</code>&lt;/b&gt;"
+    )
 
 
 def test_several_releases_give_a_curve(place, tmp_path, monkeypatch) -> None:

@@ -27,6 +27,7 @@ from ..base import AbstractMeasureOnce, Product, Progress, values_of
 from ..class_counts import COUNTS, class_weights
 from ..part import Auto
 from .factors import common_factors, factor_rows, normal_scores
+from .forbidden import without_forbidden
 from .noisy_cells import (
     chances_within,
     cleared_counts,
@@ -226,6 +227,9 @@ class Marginals(AbstractMeasureOnce):
         singles = singles * possible_cells(schema, columns)
         pairs = pairs * met[:, :, None] * met[:, None, :]
         marginals = _noisy_marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
+        if schema.rules:
+            cells = self.single_columns(schema, seed).cells
+            marginals = without_forbidden(marginals, schema, cells, groups)
         # As many soft rows as the measured pairs can tell apart.
         telling = SOFT_ROWS_PER_NOISE * size / count_error(noise[PAIRS])
         soft = fit_soft_rows(

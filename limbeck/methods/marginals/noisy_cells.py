@@ -91,7 +91,7 @@ def clear_cells(
         errors: Standard deviations that they err by; 0 where a count is known to be 0.
         false_alarms: Chance that among them all noise alone is taken for rows.
 
-    >>> counts = np.array([90.0, 12.0, 13.0, 13.0, 12.0, -9.0, 9.0, -9.0])
+    >>> counts = np.array([90.0, 12.0, 12.0, 12.0, 12.0, -9.0, 9.0, -9.0])
     >>> clear_cells(counts, np.full(8, 4.0)).astype(int)
     array([1, 1, 1, 1, 1, 0, 0, 0])
     """
@@ -139,6 +139,9 @@ def chances_within(
     chances = np.zeros_like(singles)
     for group in range(int(groups.max()) + 1):
         cells = np.flatnonzero((groups == group) & filled.any(axis=0))
+        if len(cells) == 0:  # no row is thought to be there
+            chances[:, groups == group] = 1 / (groups == group).sum()
+            continue
         own = singles[:, cells]
         common = to_simplex(own.sum(axis=0), max(float(own.sum()), 1.0))
         for label, total in enumerate(np.maximum(totals[:, group], 1e-6)):

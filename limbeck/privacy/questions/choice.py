@@ -60,7 +60,8 @@ class Choice(Question):
 
     Privacy:
         A row counts in at most one cell of a candidate, so it changes each utility by at most one,
-        whatever the number of rows. Each pick is permute-and-flip among those that are left.
+        whatever the number of rows; a person's rows count for whole parts of one, rounded down, which
+        together are no more. Each pick is permute-and-flip among those that are left.
 
     Args:
         candidates: Number of candidates, at most.
@@ -70,6 +71,8 @@ class Choice(Question):
     """
 
     engines: ClassVar[tuple[str, ...]] = ("local", "spark", "jax")
+
+    persons: ClassVar[bool] = True
 
     candidates: int
     cells: int
@@ -109,7 +112,7 @@ class Choice(Question):
             self.picks <= len(row_map.sizes) <= self.candidates and sum(row_map.sizes) <= self.cells
         ):
             raise RuntimeError(f"'{self.name}' was planned for other candidates")
-        return ChosenByCounts((charge,), self, row_map)
+        return ChosenByCounts((charge,), self, row_map, FINE if unit.person else 1)
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,8 @@ class ChosenByCounts(Mechanism):
     charges: tuple[Charge, ...]
     question: Choice
     candidates: Candidates | None
+    whole: int
+    """What a count grows by: one for a row, FINE for all rows of a person together."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -137,15 +142,27 @@ class ChosenByCounts(Mechanism):
 
     def accumulate(self, partial: np.ndarray, batch: Rows, mapped: np.ndarray) -> np.ndarray:
         sizes = np.asarray(self.sizes)
-        starts = np.cumsum(sizes) - sizes
-        inside = (mapped >= 0) & (mapped < sizes)
-        return partial + np.bincount((mapped + starts)[inside], minlength=len(partial))
+        cells, starts = len(partial), np.cumsum(sizes) - sizes
+        inside, total = (mapped >= 0) & (mapped < sizes), partial.copy()
+        if self.whole == 1:
+            return total + np.bincount((mapped + starts)[inside], minlength=cells)
+        assert batch.sharing is not None
+        parts = self.whole // np.maximum(batch.sharing.kept, 1).astype(np.int64)
+        parts = np.where(batch.sharing.rank < 0, 0, parts)
+        np.add.at(
+            total, (mapped + starts)[inside], np.broadcast_to(parts[:, None], inside.shape)[inside]
+        )
+        return total
+
+    def utilities(self, partial: np.ndarray) -> list[int]:
+        """The utility of each candidate by the sum over all rows: not for anyone to see."""
+        if self.candidates is None:
+            raise RuntimeError(f"'{self.question.name}' was asked without candidates")
+        return utilities(partial, self.candidates, self.whole)
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges
-        if self.candidates is None:
-            raise RuntimeError(f"'{charge.name}' was asked without candidates")
-        left = dict(enumerate(utilities(partial, self.candidates)))
+        left = dict(enumerate(self.utilities(partial)))
         coins, chosen = stream(charge), []
         for _ in range(self.question.picks):
             chosen.append(permute_and_flip(coins, left, charge.noise))
@@ -153,13 +170,19 @@ class ChosenByCounts(Mechanism):
         return (Measurement.under(charge, np.asarray(chosen, np.int64)),)
 
 
-def utilities(counts: np.ndarray, candidates: Candidates) -> list[int]:
+def utilities(counts: np.ndarray, candidates: Candidates, whole: int = 1) -> list[int]:
     """The utility of each candidate, in whole numbers of 1 / FINE^2, exactly: a row that counts in one
-    cell more or less changes it by at most FINE^2."""
+    cell more or less changes it by at most FINE^2.
+
+    Args:
+        counts: Of all candidates' cells, one after the other.
+        candidates: What is expected.
+        whole: What one row, or person, adds to a count.
+    """
     expected = np.rint(_public(candidates.expected, -MOST_EXPECTED) * FINE).astype(np.int64)
     weights = np.floor(np.minimum(_public(candidates.weights, 0.0), 1.0) * FINE).astype(np.int64)
     penalties = _public(candidates.penalties, -MOST_EXPECTED)
-    apart = np.abs(counts * FINE - expected)
+    apart = np.abs(counts * (FINE // whole) - expected)
     ends, each = np.cumsum(candidates.sizes), []
     for number, (end, size) in enumerate(zip(ends, candidates.sizes, strict=True)):
         distance = sum(apart[end - size : end].tolist())  # unlimited integers
