@@ -77,8 +77,9 @@ NOTES = """
 
 Percentages of test images, one seed, the final iterate. The paper's MNIST figures under fc-ntk most likely
 start from training images ([kip.md](kip.md)); ours start from noisy cluster means, which are part of what
-epsilon pays for. Minutes are of one core shared with some ten other processes (`load_before` in the JSON is the
-load average): about a tenth of a core. Processor time was about one minute with 1 per class and two with 10.
+epsilon pays for. Minutes are of one core, which other
+work shared more or less (`load_before` in the JSON is the load average): those of cells run beside ten other
+processes are ten times too long.
 """
 
 
