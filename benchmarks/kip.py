@@ -204,10 +204,17 @@ def pictures(name: str, rows: int | None = None) -> tuple[lk.Dataset, np.ndarray
 
 
 def learn(
-    method: Any, data: lk.Dataset, test: np.ndarray, wanted: np.ndarray, epsilon: float, seed: int
+    method: Any,
+    data: lk.Dataset,
+    test: np.ndarray,
+    wanted: np.ndarray,
+    epsilon: float,
+    seed: int,
+    more: Callable[[lk.Release], dict[str, Any]] = lambda release: {},
 ) -> dict[str, Any]:
-    """Distil, and score the exact numbers of the set by regression with the method's kernel."""
-    began = time.perf_counter()
+    """Distil, and score the exact numbers of the set by regression with the method's kernel; `more`
+    says what else there is to know of the release."""
+    began, cpu = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         release = lk.distill(
             data,
@@ -217,7 +224,7 @@ def learn(
             non_private=math.isinf(epsilon),
             ledger=lk.Ledger(Path(folder) / "ledger.sqlite"),
         )
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     schema, view = release.schema, method.view(release.schema)
     kernel = method.kernel.function(schema, release.certificate["method"]["public_seed"])
     source = release.source
@@ -242,10 +249,11 @@ def learn(
     return {
         "accuracy": round(100 * score, 2),
         "seconds": seconds,
+        "cpu_seconds": cpu,
         "noise_multiplier": charge["noise_multiplier"],
         "steps": charge["steps"],
         "settings": method.settings(),
-    }
+    } | more(release)
 
 
 def kip_cell(kernel: str, name: str, per_class: int, seed: int) -> dict[str, Any]:

@@ -174,6 +174,24 @@ def test_labels_are_balanced_or_drawn() -> None:
     assert len(drawn) == 18 and np.bincount(drawn, minlength=3).tolist() != [6, 6, 6]
 
 
+def test_labels_in_proportion_pay_for_counts_and_leave_no_class_out() -> None:
+    method = lk.DPKIP(**FEW | {"per_class": 6}, labels="shares")
+    counts = Measurement(np.array([900.0, 90.0, -3.0]), 1.0, "discrete gaussian")
+    labels = method._labels(table_schema(), {"class counts": counts}, jax.random.key(0))
+    assert np.bincount(labels).tolist() == [15, 2, 1]
+    planned = lk.plan(method, table_schema(), lk.Budget(1.0))
+    assert [c.name for c in planned.charges] == ["class counts", "gradient"]
+
+
+def test_adams_epsilon_follows_the_noise_unless_it_is_set() -> None:
+    auto = lk.DPKIP(**FEW)
+    assert auto._adam_epsilon(0.01) == pytest.approx(0.03)
+    assert auto._adam_epsilon(0.0) > 0
+    published = lk.DPKIP(**FEW, scaling="published", clip=1e-4)
+    assert published._adam_epsilon(0.0) == pytest.approx(1e-4 * auto._adam_epsilon(0.0))
+    assert lk.DPKIP(**FEW, adam_epsilon=1e-8)._adam_epsilon(0.01) == 1e-8
+
+
 def test_class_weights_are_private_counts() -> None:
     method = lk.DPKIP(**FEW, weigh_classes=True)
     counts = Measurement(np.array([900.0, 90.0, -3.0]), 1.0, "discrete gaussian")

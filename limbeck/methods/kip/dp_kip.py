@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,17 +16,23 @@ from ...features import Support, centred, features_of, gaussian_support, pull_ba
 from ...nets import rate_schedule
 from ...privacy import Asked, FeatureSpaceGradients, Gradients, Histogram, Measurement, Private
 from ...schema import Schema
+from ..apportion import apportion
 from ..base import Product, Progress, check_values_declared, values_of
 from ..class_counts import COUNTS, class_weights
 from ..part import Auto
 from ..source import Distilled
+from .domain import kept_to_domain
 from .feature_basis import feature_basis, pulled_size
 from .kernel import SupportRegression
 from .kernel_method import AbstractKernelMethod
-from .private_start import STARTS, PrivateStart, within_domain
+from .private_start import STARTS, PrivateStart
 
 GRADIENT = "gradient"
 """Name of the question that every step asks."""
+ADAM_DEVIATIONS = 3.0
+"""Deviations of a step's noise that Adam's epsilon is, unless it is set;"""
+LEAST_ADAM = 1e-3
+"""but never less than this."""
 LEAST_CLIP = 1e-12
 """Smallest norm to clip to: squares of smaller ones would vanish in float32."""
 USUAL_BATCH = 2000
@@ -40,6 +45,8 @@ MOST_STEPS = 1_000_000
 """Largest number of steps."""
 MOST_WEIGHT = 20.0
 """Largest factor of a class's loss: gradients are clipped to one norm after it anyway."""
+LABELS = ("balanced", "uniform", "shares")
+"""How the learned rows can be divided among the classes."""
 START_SPREAD = {"images": 0.3, "tables": 1.0}
 """Standard deviation of the noise that learned rows start from, unless another is set."""
 
@@ -83,9 +90,10 @@ class DPKIP(AbstractKernelMethod):
     papers' does not."""
     optimiser: str = "adam"
     """What makes steps of noisy gradients: adam or sgd."""
-    adam_epsilon: float = 1e-2
+    adam_epsilon: float | Auto = "auto"
     """What Adam adds to the root of its second moments before it divides by it. If that is large
-    against them, Adam is gradient descent with momentum."""
+    against them, Adam is gradient descent with momentum; auto: three times the deviation of a step's noise,
+    so that noise alone moves nothing far, and gradients that stand out of it do however small they are."""
     scaling: str = "free"
     """Whether gradients are divided by `clip` before the optimiser sees them (free), or not
     (published): then `clip` acts as a second learning rate, as in the papers' tables."""
@@ -104,8 +112,8 @@ class DPKIP(AbstractKernelMethod):
     be, after every step (schema): numbers within their range, weights of categories that add up to
     one. Auto: schema for tables, whose rows are decoded, and free for images."""
     labels: str = "balanced"
-    """Labels of the learned rows, which stay fixed: as many of each class (balanced), or drawn
-    at random (uniform)."""
+    """Labels of the learned rows, which stay fixed: as many of each class (balanced); drawn at random
+    (uniform); or, one for each class being certain, in proportion to noisy class counts (shares)."""
     corrupted: float = 0.0
     """Share of a learned row's numbers that stay as they were drawn and are never learned."""
     corrupted_per_row: bool = False
@@ -121,7 +129,8 @@ class DPKIP(AbstractKernelMethod):
     """Whether a row's loss is weighted by the inverse of its class's noisy count, so that small
     classes count as much as large ones."""
     count_share: float = 0.05
-    """Share of the budget for those counts, where the start has not paid for them."""
+    """Share of the budget for class counts, where `labels` or `weigh_classes` needs them and the start has
+    not paid for them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,10 +139,11 @@ class DPKIP(AbstractKernelMethod):
             directions=self.directions,
             clip=self.clip,
             learning_rate=self.learning_rate,
-            adam_epsilon=self.adam_epsilon,
         )
         if self.clip < LEAST_CLIP:
             raise LimbeckError(f"Expected clip >= {LEAST_CLIP:g}, got {self.clip:g}.")
+        if self.adam_epsilon != "auto":
+            positive(adam_epsilon=unless_auto(adam_epsilon=self.adam_epsilon) or 0)
         spread = unless_auto(start_spread=self.start_spread)
         rate = unless_auto(batch_rate=self.batch_rate)
         if self.batch != "auto":
@@ -148,7 +158,7 @@ class DPKIP(AbstractKernelMethod):
             start=(self.start, STARTS),
             domain=(self.domain, ("auto", "free", "schema")),
             scaling=(self.scaling, ("free", "published")),
-            labels=(self.labels, ("balanced", "uniform")),
+            labels=(self.labels, LABELS),
             mechanism=(self.mechanism, ("auto", "pixels", "features")),
         )
         if not 0 <= self.corrupted < 1:
@@ -211,7 +221,7 @@ class DPKIP(AbstractKernelMethod):
         first = []
         if self._private_start:
             first = self._private_start.asked(schema)
-        elif self.weigh_classes:
+        elif self._counts_wanted:
             counts = Histogram.of_classes(COUNTS, schema)
             first = [Asked(question=counts, share=self.count_share)]
         return [*first, Asked(question=gradient, share=1 - sum(one.share for one in first))]
@@ -222,7 +232,7 @@ class DPKIP(AbstractKernelMethod):
         schema = private.schema
         measured = self._measure_first(private, seed)
         label_key, start_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), 1))
-        labels = self._labels(schema, label_key)
+        labels = self._labels(schema, measured, label_key)
         regression = SupportRegression(
             support=self._start(schema, labels, measured, start_key),
             class_weights=self._class_weights(schema, measured),
@@ -245,6 +255,10 @@ class DPKIP(AbstractKernelMethod):
         return PrivateStart(kind=self.start, per_class=self.per_class, share=self.start_share)
 
     @property
+    def _counts_wanted(self) -> bool:
+        return self.weigh_classes or self.labels == "shares"
+
+    @property
     def _in_features(self) -> bool:
         if self.mechanism == "auto":
             return self.kernel.has_features
@@ -254,7 +268,7 @@ class DPKIP(AbstractKernelMethod):
         """What is known of the rows before the first step."""
         if self._private_start:
             return self._private_start.measure(private, seed)
-        return {COUNTS: private.ask(COUNTS)} if self.weigh_classes else {}
+        return {COUNTS: private.ask(COUNTS)} if self._counts_wanted else {}
 
     def _start(
         self, schema: Schema, labels: np.ndarray, measured: dict[str, Measurement], key: Array
@@ -296,11 +310,15 @@ class DPKIP(AbstractKernelMethod):
         shares, _ = class_weights(measured[COUNTS].values)
         return np.minimum(MOST_WEIGHT, 1 / (classes * np.maximum(shares, 1e-9)))
 
-    def _labels(self, schema: Schema, key: Array) -> np.ndarray:
-        balanced = self.balanced_labels(schema)
+    def _labels(self, schema: Schema, measured: dict[str, Measurement], key: Array) -> np.ndarray:
+        balanced, classes = self.balanced_labels(schema), len(schema.classes)
         if self.labels == "balanced":
             return balanced
-        return np.asarray(jax.random.randint(key, balanced.shape, 0, len(schema.classes)))
+        if self.labels == "shares":
+            shares, _ = class_weights(measured[COUNTS].values)
+            rest = apportion(shares, len(balanced) - classes)
+            return np.sort(np.concatenate([np.arange(classes), rest]))
+        return np.asarray(jax.random.randint(key, balanced.shape, 0, classes))
 
     def _learn(self, private: Private, regression: SupportRegression, seed: int) -> np.ndarray:
         """The learned rows after all steps, as the kernel sees them."""
@@ -310,12 +328,14 @@ class DPKIP(AbstractKernelMethod):
         source, state_of, gradient_of = self._mechanism(schema, regression, seed)
         steps = private.step_count(GRADIENT)
         schedule = rate_schedule(self.learning_rate, steps, self.decay)
+        noise = private.noise_of(GRADIENT) / divisor
         optimiser = (
-            optax.adam(schedule, eps=self.adam_epsilon)
+            optax.adam(schedule, eps=self._adam_epsilon(noise))
             if self.optimiser == "adam"
             else optax.sgd(schedule)
         )
-        allowed = self._allowed(schema, regression)
+        inside = self.domain == "schema" or (self.domain == "auto" and not schema.image)
+        allowed = kept_to_domain(schema, support, regression.view) if inside else lambda free: free
         free = allowed(support.pick(support.start).astype(np.float32))
         state = optimiser.init(jnp.asarray(free))
 
@@ -332,19 +352,12 @@ class DPKIP(AbstractKernelMethod):
                 free = allowed(np.asarray(moved))
         return support.place(free)
 
-    def _allowed(
-        self, schema: Schema, regression: SupportRegression
-    ) -> Callable[[np.ndarray], np.ndarray]:
-        """What keeps the learned numbers to where they may be."""
-        if self.domain == "free" or (self.domain == "auto" and schema.image):
-            return lambda free: free
-        support, view = regression.support, regression.view
-
-        def allowed(free: np.ndarray) -> np.ndarray:
-            rows = within_domain(schema, view.back(support.place(free)))
-            return support.pick(view(rows)).astype(np.float32)
-
-        return allowed
+    def _adam_epsilon(self, noise: float) -> float:
+        """Of gradients whose numbers carry noise of such a deviation."""
+        if self.adam_epsilon != "auto":
+            return self.adam_epsilon
+        least = LEAST_ADAM * (1.0 if self.scaling == "free" else self.clip)
+        return max(ADAM_DEVIATIONS * noise, least)
 
     def _mechanism(self, schema: Schema, regression: SupportRegression, seed: int) -> Any:
         """Where rows' gradients are taken: what clips and adds them up, the parameters they are taken

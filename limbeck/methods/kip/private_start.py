@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...privacy import Asked, Histogram, Measurement, Private
-from ...schema import Category, Schema
+from ...schema import Schema
 from ..class_counts import COUNTS
 from ..measure_once.findings import (
     CLASS_MEANS,
@@ -91,15 +91,3 @@ class PrivateStart:
             rows[at] = candidates[code, taken[code]]
             taken[code] += 1
         return rows
-
-
-def within_domain(schema: Schema, slots: np.ndarray) -> np.ndarray:
-    """Encoded rows (rows, slots) moved to where rows can be: numbers in [0, 1], and weights of a
-    column's categories that add up to one."""
-    slots = np.clip(np.nan_to_num(slots), 0.0, 1.0)
-    for column, at in schema.blocks():
-        if isinstance(column, Category):
-            total = slots[:, at].sum(axis=1, keepdims=True)
-            even = np.full_like(slots[:, at], 1 / column.slots)
-            slots[:, at] = np.divide(slots[:, at], total, out=even, where=total > 0)
-    return slots

@@ -91,6 +91,7 @@ def _share(kernel: FullyConnectedNTK, support: Array, targets: Array, ridge: flo
     count, dim = support.shape
     product, square = support @ support.T / dim, (support**2).mean(axis=1)
     value, slope, stretch = _slopes(kernel, product, square, square)
+    slope = (slope + slope.T) / 2  # norms take it to be the same both ways, to the last bit
     diagonal, own = jax.jvp(kernel.of_square, (square,), (jnp.ones_like(square),))
     beside = 1.0 - jnp.eye(count)
     gram = with_ridge(value * beside + jnp.diag(diagonal), ridge)
