@@ -187,7 +187,7 @@ def test_adams_epsilon_follows_the_noise_unless_it_is_set() -> None:
     auto = lk.DPKIP(**FEW)
     assert auto._adam_epsilon(0.01) == pytest.approx(0.03)
     assert auto._adam_epsilon(0.0) > 0
-    published = lk.DPKIP(**FEW, scaling="published", clip=1e-4)
+    published = lk.DPKIP(**FEW | {"clip": 1e-4}, scaling="published")
     assert published._adam_epsilon(0.0) == pytest.approx(1e-4 * auto._adam_epsilon(0.0))
     assert lk.DPKIP(**FEW, adam_epsilon=1e-8)._adam_epsilon(0.01) == 1e-8
 
