@@ -278,10 +278,12 @@ def test_a_secret_is_overwritten_before_it_goes(job: Job, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("killed", [False, True])
 def test_a_run_is_on_the_ledger_before_its_first_answer(
-    check: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    killed: bool, check: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No measurement's noise is drawn whose charge is not booked; then nothing of the job stays."""
+    """No measurement's noise is drawn whose charge is not booked, not even after a kill between the
+    writing of the run's state and its booking; then nothing of the job stays."""
     ledger, served = lk.Ledger(tmp_path / "l.sqlite"), []
     stream = Noise.stream
 
@@ -290,8 +292,16 @@ def test_a_run_is_on_the_ledger_before_its_first_answer(
         served.append((purpose, {c.name for run in runs for c in run.charges}))
         return stream(self, purpose)
 
+    def die(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
     monkeypatch.setattr(Noise, "stream", spy)
     given = lk.read(table_rows(60), table_schema())
+    if killed:
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(lk.Ledger, "charge", die)
+            lk.distill(given, lk.DPMERF(**TINY), lk.Budget(1.0), ledger=ledger, check=check)
+        assert not served and not ledger.accounts()
     lk.distill(given, lk.DPMERF(**TINY), lk.Budget(1.0), ledger=ledger, check=check)
     measured = [(name, booked) for name, booked in served if name != "rows of persons"]
     assert len(measured) == 2 + check

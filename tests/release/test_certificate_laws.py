@@ -19,7 +19,7 @@ from test_verify import reseal, tamper
 import limbeck as lk
 from limbeck.accounting import Charge, calibrate, cost
 from limbeck.ledger import Ledger
-from limbeck.privacy import Noise
+from limbeck.privacy import Noise, Question
 from limbeck.release import certificate as _certificate
 from limbeck.release import recompute
 from limbeck.release.questions import check_questions
@@ -207,6 +207,19 @@ def test_what_was_not_carried_out_is_not_certified(
     with pytest.raises(RuntimeError, match="planned"):
         lk.distill(data, lk.DPMERF(**TINY), EPSILON, out=tmp_path / "r")
     assert not (tmp_path / "r").exists()
+
+
+def test_float_sums_are_certified_as_such(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What `Private` says of the sums that it took in floating point stands in the certificate."""
+    data, told = lk.read(table_rows(40), table_schema()), []
+    for exact in (True, False):
+        monkeypatch.setattr(Question, "exact", lambda *_, exact=exact: exact)
+        book = Ledger(tmp_path / f"{exact}.sqlite")
+        made = lk.distill(data, lk.DPMERF(**TINY), EPSILON, ledger=book)
+        sums = made.certificate["noise"]["sums"]
+        assert set(sums) == {c["name"] for c in made.certificate["charges"]}
+        told.append(set(sums.values()))
+    assert told == [{_certificate.EXACT_SUM}, {_certificate.FLOAT_SUM}]
 
 
 def test_the_first_assumption_tells_of_a_look(sealed: Path) -> None:
