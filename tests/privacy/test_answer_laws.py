@@ -167,15 +167,16 @@ COUNTING: dict[str, Any] = {
 @pytest.mark.parametrize("kept", [2, 3, 5, 7, 11])
 @pytest.mark.parametrize("name", COUNTING)
 def test_whole_parts_of_a_person_are_no_more_than_one(name: str, kept: int) -> None:
-    """To the last grid step: however many rows share it, all in one bin."""
+    """To the last grid step: however many rows share it, all in one bin; one more is not kept."""
     question, row_map = COUNTING[name]
     charge = replace(question.measured()[0], noise_multiplier=1.0)
     unit = Unit(person=True, rows_at_most=kept)
     mechanism = question.calibrated((charge,), unit, row_map)
-    ranks = np.arange(kept, dtype=np.int32)
-    sharing = Sharing(np.ones((kept, 2), np.uint64), ranks, np.full(kept, kept))
-    rows = Rows(np.zeros((kept, 1)), np.zeros(kept, np.int32), None, sharing)
-    each = (kept, len(row_map.sizes)) if row_map is not None else (kept,)
+    count, ranks = kept + 1, np.r_[np.arange(kept), -1].astype(np.int32)
+    shares = np.where(ranks < 0, 0, kept)
+    sharing = Sharing(np.ones((count, 2), np.uint64), ranks, shares)
+    rows = Rows(np.zeros((count, 1)), np.zeros(count, np.int32), None, sharing)
+    each = (count, len(row_map.sizes)) if row_map is not None else (count,)
     total = mechanism.accumulate(mechanism.zero(), rows, np.zeros(each, np.int64))
     assert mechanism.whole - kept < total.max() <= mechanism.whole
 
