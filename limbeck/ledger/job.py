@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .answers import Answers, own_file
 from .lock import LockedFolder
-
 
 SECRET_BYTES = 32
 """Of a run's secret."""
@@ -33,8 +33,9 @@ class Job(LockedFolder, Answers):
 
     @property
     def run(self) -> str | None:
-        """The ledger entry that pays for this job, if it was begun before."""
-        return self._read("run")
+        """The ledger entry that pays for this job, if it was begun before and its file is whole."""
+        run = self._read("run")
+        return run if run and re.fullmatch(r"[0-9a-zA-Z-]{1,64}", run) else None
 
     @property
     def plan(self) -> dict[str, Any]:

@@ -134,6 +134,23 @@ def test_a_lifetime_ends_with_the_run_that_overdraws_it(name: str, tmp_path: Pat
     assert ledger.accounts()[0].spent <= life.epsilon
 
 
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_run_that_overdraws_by_a_little_is_refused(name: str, tmp_path: Path) -> None:
+    ledger, run = lk.Ledger(tmp_path / "l.sqlite"), _run([ONE], 0.4)
+    price = FILTERS[name]([run], _life(name))
+    told = []
+    for number in range(-6, 7):
+        life = _life(name, price * (1 + number / 100))
+        fits = FILTERS[name]([run], life) <= life.epsilon
+        told.append(fits)
+        if not fits:
+            with pytest.raises(lk.BudgetExceeded):
+                ledger.check("d", life, run)
+        else:
+            ledger.check("d", life, run)
+    assert 2 < sum(told) < 11
+
+
 @pytest.mark.parametrize("state", ["done", "abandoned", "stopped by its check", "interrupted"])
 def test_what_became_of_a_run_does_not_change_what_it_cost(state: str, tmp_path: Path) -> None:
     ledger, runs = lk.Ledger(tmp_path / "l.sqlite"), [_run([ONE]) for _ in range(3)]
@@ -372,6 +389,15 @@ def test_a_resumed_run_notices_any_change_of_the_rows(column: str) -> None:
     for change in (other, rows.iloc[:-1], pd.concat([rows, rows.iloc[[0]]])):
         one, two = (lk.read(r, table_schema())._digest(b"key") for r in (rows, change))
         assert one != two
+
+
+def test_a_resumed_run_notices_another_persons_row() -> None:
+    """The same rows, of which one belongs to somebody else."""
+    rows = table_rows(30).assign(who=[f"p{number % 5}" for number in range(30)])
+    schema = table_schema(person=lk.Person(column="who", rows_at_most=2))
+    other = rows.copy()
+    other.loc[3, "who"] = "p0"
+    assert lk.read(rows, schema)._digest(b"key") != lk.read(other, schema)._digest(b"key")
 
 
 def test_the_digest_of_the_rows_in_a_job_is_keyed() -> None:

@@ -19,7 +19,8 @@ from test_verify import reseal, tamper
 import limbeck as lk
 from limbeck.accounting import Charge, calibrate, cost
 from limbeck.ledger import Ledger
-from limbeck.privacy import Noise, Question
+from limbeck.privacy import Histogram, Noise, Question
+from limbeck.release import arithmetic as _arithmetic
 from limbeck.release import certificate as _certificate
 from limbeck.release import recompute
 from limbeck.release.questions import check_questions
@@ -223,6 +224,52 @@ def test_float_sums_are_certified_as_such(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert told == [{_certificate.EXACT_SUM}, {_certificate.FLOAT_SUM}]
 
 
+def test_measurements_that_nobody_paid_for_are_never_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A method that adds an array to what it measured: nothing is written."""
+    made = lk.DPMERF.distill
+
+    def more(self: Any, *given: Any, **told: Any) -> Any:
+        product = made(self, *given, **told)
+        return replace(product, measurements={**product.measurements, "rows": np.arange(3.0)})
+
+    monkeypatch.setattr(lk.DPMERF, "distill", more)
+    data, book = lk.read(table_rows(40), table_schema()), Ledger(tmp_path / "ledger.sqlite")
+    with pytest.raises(lk.ReleaseError, match="'rows' that no charge pays for"):
+        lk.distill(data, lk.DPMERF(**TINY), EPSILON, out=tmp_path / "r", ledger=book)
+    assert not (tmp_path / "r").exists()
+
+
+class Counts(Histogram):
+    """A kind of question that somebody else brings."""
+
+
+def test_a_certificate_names_whose_questions_were_asked() -> None:
+    plan = lk.plan(lk.DPMERF(**TINY), table_schema(), EPSILON)
+    assert _certificate._brought(plan) == []
+    other = replace(plan.questions[0], question=Counts(name="class counts", bins=3))
+    (told,) = _certificate._brought(replace(plan, questions=(other, *plan.questions[1:])))
+    assert "of the kind Counts" in told and __name__.split(".")[0] in told
+
+
+def test_a_check_publishes_no_more_than_was_paid_for(sealed: Path) -> None:
+    whole = json.loads((sealed / "certificate.json").read_text())
+    states = whole["check"]["results"]["columns"]
+    states["another column"] = dict(states["age"])
+    with pytest.raises(lk.ReleaseError, match="not what its charges pay for"):
+        recompute(whole)
+
+
+def test_accountants_that_contradict_each_other_are_told() -> None:
+    charge = Charge(name="a", sensitivity=1.0, coordinates=1, noise_multiplier=2.0, steps=3)
+    price = cost([charge], lk.Budget(10.0))
+    _arithmetic._compare_accountants([charge], price)
+    for wrong in (price.pld * 0.9, price.pld * 3 + 1):
+        with pytest.raises(lk.ReleaseError, match="contradict each other"):
+            _arithmetic._compare_accountants([charge], replace(price, rdp=wrong))
+
+
 def test_the_first_assumption_tells_of_a_look(sealed: Path) -> None:
     schema = table_schema()
     plan = lk.plan(lk.DPMERF(**TINY), schema, EPSILON)
@@ -367,7 +414,26 @@ def test_measured_scores_cannot_be_changed_unnoticed(scores: Path, tmp_path: Pat
     def nicer(facts: dict[str, Any]) -> None:
         facts["figures"]["accuracy"]["value"] = 0.99
 
-    for change, told in ((more, "pays for"), (cheaper, "pay for"), (nicer, "does not follow")):
+    def repriced(**cheaper: Any) -> Any:
+        """Fields of a charge that would make the same noise cost less, all figures following."""
+
+        def change(facts: dict[str, Any]) -> None:
+            from limbeck.release import accounting
+
+            made = facts["certificate"]
+            budget = lk.Budget(1.0, made["guarantee"]["delta"])
+            charges = [Charge(**c | cheaper) for c in made["charges"]]
+            made["charges"] = [c.facts() for c in charges]
+            made["accounting"] = accounting(cost(charges, budget))
+
+        return change
+
+    changes = [(more, "pays for"), (cheaper, "pay for"), (nicer, "does not follow")]
+    changes += [
+        (repriced(sampling=0.1), "pay for"),
+        (repriced(mechanism="permute-and-flip"), "pay for"),
+    ]
+    for change, told in changes:
         facts = copy.deepcopy(whole)
         change(facts)
         (tmp_path / "scores.json").write_text(json.dumps(facts))
