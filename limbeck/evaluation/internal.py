@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from ..data import Dataset, bare_rows, read
+from ..data import Dataset, bare_rows, check_here, read
 from ..errors import DataError, LimbeckError, LimbeckWarning, positive
 from ..methods import Distilled
 from ..progress import Progress
@@ -71,6 +71,7 @@ def real_rows(rows: object, release: Release) -> Dataset:
             "The real rows were read with another schema than the release's. Read them with "
             "`release.schema`."
         )
+    check_here(data)
     return by_column(data)
 
 
