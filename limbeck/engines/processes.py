@@ -123,12 +123,14 @@ class Wire:
     """Orders from the first process, and answers to it, through JAX's coordinator."""
 
     def __init__(self) -> None:
-        from jax._src.distributed import (
-            global_state,
-        )  # JAX has no public name for its key-value store
+        import jax
+        from jax._src.distributed import global_state  # JAX's key-value store has no public name
 
         if global_state.client is None:
             raise LimbeckError("Call jax.distributed.initialize first, in every process.")
+        # Whoever computes first waits for all to begin: here, where all come by. A resumed run may compute long
+        # before it asks the others anything.
+        jax.local_devices()
         self._client: Any = global_state.client
         self.me, self.count = int(global_state.process_id), int(global_state.num_processes)
         self._turn = 0

@@ -109,9 +109,14 @@ class Category:
         return ", ".join(shown + ["..."] * (len(self.values) > VALUES_SHOWN))
 
     def expand(self, cells: np.ndarray) -> np.ndarray:
-        indicators = np.eye(self.slots + 1, self.slots, dtype=np.float32)
-        # The last row, of zeros, is for values that contribute nothing.
-        return indicators.take(np.where(cells >= 0, cells, self.slots).astype(np.intp), axis=0)
+        slots = np.zeros((len(cells), self.slots), np.float32)
+        self.mark(cells, slots)
+        return slots
+
+    def mark(self, cells: np.ndarray, slots: np.ndarray) -> None:
+        """Put a one where each cell says, into slots of zeros."""
+        rows = np.flatnonzero(cells >= 0)
+        slots[rows, cells[rows].astype(np.int64)] = 1.0
 
     def collapse(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         weights = np.maximum(np.nan_to_num(slots.astype(np.float64)), 0)

@@ -242,8 +242,13 @@ class Schema:
         """Compact cells (rows, columns) to slots (rows, slots), all within [0, 1]."""
         if self.image:
             return self.image.expand(cells)
-        parts = [c.expand(cells[:, i]) for i, c in enumerate(self.inputs)]
-        return np.concatenate(parts, axis=1)
+        slots = np.zeros((len(cells), self.slots), np.float32)
+        for i, (column, at) in enumerate(self.blocks()):
+            if isinstance(column, Category):  # many slots, of which one is not zero
+                column.mark(cells[:, i], slots[:, at])
+            else:
+                slots[:, at] = column.expand(cells[:, i])
+        return slots
 
     def collapse(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Slots made by a generator to cells; categories and gaps are drawn from their weights."""
