@@ -151,15 +151,15 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
             if dropping:  # the rest of a line that is too long
                 dropping = b"\n" not in raw
                 raw = b"" if dropping else raw[raw.find(b"\n") :]
-            whole = carry + raw
-            cut = whole.rfind(b"\n") + 1
-            carry = whole[cut:]
+            cut = raw.rfind(b"\n") + 1
+            whole = b"".join([carry, memoryview(raw)[:cut]]) if cut else b""  # copied once
+            carry = raw[cut:] if cut else carry + raw
             # One more than the longest: it may be the CR of the line's end. What is longer is too
             # long whatever follows; what is not waits for the length without its end.
             if len(carry) > LINE_BYTES + 1:
                 carry, dropping = b"", True
             if cut:
-                yield whole[:cut]
+                yield whole
     if carry:
         yield carry.removesuffix(b"\r") + b"\n"
 
