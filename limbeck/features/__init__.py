@@ -25,6 +25,8 @@ from .hermite_kernels import draw_product as draw_product
 from .hermite_kernels import draw_products as draw_products
 from .hermite_kernels import product_factors as product_factors
 from .hermite_kernels import sum_size as sum_size
+from .inception import Inception as Inception
+from .inception import load_inception as load_inception
 from .many import features_of as features_of
 from .many import pull_back as pull_back
 from .marginals import ColumnPairs as ColumnPairs
