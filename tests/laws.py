@@ -146,6 +146,11 @@ CASES = [
     _table("marginals, table", QUICK),
     _table("marginals, correlations", replace(QUICK, pairs="correlations")),
     _table("marginals, no label, rows measured", QUICK, rows=None, columns=_unlabelled()),
+    _table(
+        "marginals, rules between columns",
+        QUICK,
+        rules=("income >= age", "not (town = north and smoker = true)"),
+    ),
     _estimating("marginals", QUICK),
     _table("marginals, a number as target", QUICK, columns=_targeted()),
     _table("dp-merf, a number as target", lk.DPMERF(**TINY), columns=_targeted()),
