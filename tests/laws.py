@@ -116,6 +116,7 @@ CASES = [
     _table("dp-hp, no label, products alone", UNLABELLED_HERMITE, columns=_unlabelled()),
     _images("dp-hp, images", lk.DPHP(**TINY_HERMITE)),
     _table("dp-ntk, table", lk.DPNTK(**TINY_TANGENT)),
+    _table("dp-ntk, heterogeneous", lk.DPNTK(**TINY_TANGENT, embedding="heterogeneous")),
     _table(
         "dp-ntk, no label, convolution, rows measured",
         lk.DPNTK(**TINY_TANGENT | {"network": "strip", "widths": (3, 4)}),
