@@ -43,5 +43,6 @@ from .scattering import Scattering as Scattering
 from .support import Support as Support
 from .support import gaussian_support as gaussian_support
 from .tangent import DenseTangent as DenseTangent
+from .tangent import HeterogeneousTangent as HeterogeneousTangent
 from .tangent import StripTangent as StripTangent
 from .views import Views as Views
