@@ -4,6 +4,7 @@ from .blockmeans import mean_blocks as mean_blocks
 from .blockmeans import mismatch as mismatch
 from .blockmeans import split_blocks as split_blocks
 from .blockmeans import unbiased_square as unbiased_square
+from .cell_scores import CellScores as CellScores
 from .cells import Cells as Cells
 from .cells import group_cells as group_cells
 from .cells import most_cells as most_cells
