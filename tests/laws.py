@@ -102,6 +102,7 @@ PLAY = {
 }  # fmt: skip
 FEW_GROUPS = {"grid": 8, "groups": 3}
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
+CORRELATIONS = replace(QUICK, pairs="correlations")
 
 SCATTERING = lk.methods.ScatteringKernel()
 PIXELS = {"kernel": SCATTERING, "mechanism": "pixels"}
@@ -145,7 +146,8 @@ CASES = [
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),
     _table("marginals, table", QUICK),
-    _table("marginals, correlations", replace(QUICK, pairs="correlations")),
+    _estimating("marginals, correlations", CORRELATIONS),
+    _table("marginals, correlations, no label", CORRELATIONS, columns=_unlabelled()),
     _table("marginals, no label, rows measured", QUICK, rows=None, columns=_unlabelled()),
     _table(
         "marginals, rules between columns",
