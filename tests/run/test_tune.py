@@ -124,7 +124,9 @@ def test_a_prediction_of_a_number_does_not_look_at_it() -> None:
     learned, _ = learn(released)
     assert isinstance(learned, LinearNumber) and learned.weights[learned.at] == 0
     slots = np.random.default_rng(1).random((50, 2), dtype=np.float32)
-    near, _ = Near(np.stack([learned.weights, 3 * learned.weights]), learned.at)(slots, np.zeros(50))
+    near, _ = Near(np.stack([learned.weights, 3 * learned.weights]), learned.at)(
+        slots, np.zeros(50)
+    )
     assert float(np.linalg.norm(np.asarray(near), axis=1).max()) <= np.sqrt(2) / 2 + 1e-6
     exact = np.stack([slots[:, 0], 0.2 + 0.5 * slots[:, 0]], axis=1).astype(np.float32)
     one, _ = Near(learned.weights[None], learned.at)(exact, np.zeros(50))
