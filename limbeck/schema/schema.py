@@ -130,11 +130,7 @@ class Schema:
         if self.rules != () or self.tables != ():
             object.__setattr__(self, "rules", check_rules(self.rules))
             object.__setattr__(self, "tables", written_tables(self.tables))
-            if targets:
-                raise SchemaError(
-                    "rules: a schema with a target cannot have rules yet; take one out."
-                )
-            self.learned  # noqa: B018  (rules are checked when they are read)
+            self.learned.check_target(targets)  # and all rules, which are read here
         if len(self.inputs) == (self.target is not None):
             raise SchemaError("The schema declares no column besides what is to be predicted.")
         if self.image and len(self.inputs) > 1:
@@ -183,7 +179,7 @@ class Schema:
     @property
     def target(self) -> Numeric | None:
         """The number that models will predict. It stays among the inputs; its bins are the classes."""
-        return next((c for c in self.columns if isinstance(c, Numeric) and c.target), None)
+        return next((c for c in self.inputs if isinstance(c, Numeric) and c.target), None)
 
     @property
     def classes(self) -> tuple[Scalar, ...]:
