@@ -97,6 +97,32 @@ def trade(
     canvas.save(path)
 
 
+def beside(
+    path: Path, series: Mapping[str, Sequence[tuple[float, float]]], *, x: str, y: str
+) -> None:
+    """A square from 0 to 1 for each series, three in a row: above the diagonal the second number is larger."""
+    side, across = 240, 3
+    rows = -(-len(series) // across) or 1
+    canvas = Image.new("RGB", (across * (side + 50), rows * (side + 60)), "white")
+    draw = ImageDraw.Draw(canvas)
+    for number, (name, points) in enumerate(sorted(series.items())):
+        left, top = number % across * (side + 50) + 40, number // across * (side + 60) + 28
+        draw.rectangle((left, top, left + side, top + side), outline="#57606a")
+        draw.line((left, top + side, left + side, top), fill="#c0c4ca")
+        better = sum(b >= a for a, b in points)
+        title = f"{name}: {better} of {len(points)} above"
+        draw.text((left, top - 20), title, fill=COLOURS[number % len(COLOURS)], font_size=14)
+        draw.text((left + side // 2 - 20, top + side + 4), x, fill="black", font_size=12)
+        draw.text((left - 34, top + side // 2), y, fill="black", font_size=12)
+        for a, b in points:
+            dot = left + side * a, top + side * (1 - b)
+            draw.ellipse(
+                (dot[0] - 2.5, dot[1] - 2.5, dot[0] + 2.5, dot[1] + 2.5),
+                fill=COLOURS[number % len(COLOURS)],
+            )
+    canvas.save(path)
+
+
 def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
     """Whether two boxes (left, top, right, bottom) overlap."""
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

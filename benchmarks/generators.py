@@ -2,7 +2,7 @@
 
 A cell is METHOD/DATA/EPSILON/SEED, such as `dp-hp/mnist/1/0`; delta is 1e-5 (or 1/rows, if less), epsilon may be `inf`.
 METHOD is a name of the command line at its defaults (images: the preset of `PRESETS`), or with settings, `dp-hp+gamma=10`, or with a
-recipe of the same variant as the data set, `dp-hp@dp-hp-images`. A new method adds rows by joining
+recipe of the same variant as the data set, `dp-hp@dp-hp-images`, or both, `dp-hp+kernel=sum@dp-hp-images`. A new method adds rows by joining
 `METHODS` and `PAPER`. What is scored depends on the data:
 
 images      accuracy on the real test images of logistic regression and an MLP, trained on 10,000 released
@@ -97,6 +97,10 @@ def cells() -> Iterator[str]:
         ("dp-hp-images", "dp-merf-images", "dp-ntk-images"), IMAGES
     ):
         yield f"{recipe.removesuffix('-images')}@{recipe}/{data}/1/0"
+    for data in IMAGES:
+        yield f"dp-hp@dp-hp-images/{data}/inf/0"
+        for kernel in ("sum", "product"):
+            yield f"dp-hp+kernel={kernel}@dp-hp-images/{data}/1/0"
     for width, data in itertools.product(("100", "400", "1000"), IMAGES):
         yield f"dp-ntk+widths=[{width}]/{data}/10/0"
 
@@ -109,7 +113,9 @@ def released(method: str, data: str, epsilon: str, seed: int) -> tuple[Any, Any,
     name, _, recipe = f"{method}@{preset}".rstrip("@").partition("@")
     name, _, changes = name.partition("+")
     if recipe:
-        made = Recipe.load(HERE.parent / "recipes" / f"{recipe}.toml#{data}").method
+        variant = f"{data}-inf" if epsilon == "inf" and recipe == "dp-hp-images" else data
+        made = Recipe.load(HERE.parent / "recipes" / f"{recipe}.toml#{variant}").method
+        made = make_method(made.name, made.settings() | settings(changes))
     else:
         made = make_method(name, settings(changes))
     budget = lk.Budget(float(epsilon), delta_for(public.schema.rows))

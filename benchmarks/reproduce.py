@@ -1,27 +1,36 @@
-"""All score tables of the five papers: a page each in reproduce/, and a summary with a picture.
+"""All score tables of the five papers: a page each in reproduce/, and a summary with pictures.
 
-    python benchmarks/reproduce.py               write pages and summary of what earlier runs found
-    python benchmarks/reproduce.py run MINUTES   first run the cheapest cells, one seed, for so long
+    python benchmarks/reproduce.py                write pages and summary of what earlier runs found
+    python benchmarks/reproduce.py run MINUTES [TEXT]
+                                                  first run cells that none has found yet, the cheapest first,
+                                                  one seed, for so long; only those whose table, row or
+                                                  column contains the text
 
-Cells lie in the cache of `limbeck reproduce`, so both go on where they were. A page that knows more cells than
-the cache is left as it is: its cells were made by earlier code.
+Cells lie in the cache of `limbeck reproduce`, and in reproduce/cells.json: whoever has this repository has
+them, with the commit that made each. A page says where the code has changed since.
 """
 
 from __future__ import annotations
 
-import re
+import json
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from _measure import HERE
+from _plot import beside
 from PIL import Image, ImageDraw
 
-from limbeck.papers.exhibit import Exhibit, find, names
-from limbeck.papers.result import DONE, QUOTED, Report
-from limbeck.papers.running import estimate, reproduce
+from limbeck.papers.bench import NotRun
+from limbeck.papers.exhibit import Cell, Exhibit, find, names
+from limbeck.papers.keep import Keep
+from limbeck.papers.result import DONE, QUOTED, Report, Result
+from limbeck.papers.running import identity_of, minutes_of, reproduce
 
 PAGES = HERE / "reproduce"
+CELLS = PAGES / "cells.json"
 COLOURS = {"run": "#1a7f37", "reduced": "#9a6700", "quoted": "#c0c4ca", "not run": "#f0d4d6"}
 BAR, HIGH, LEFT = 480, 22, 220
 
@@ -30,29 +39,41 @@ def score_tables() -> list[Exhibit]:
     return [e for e in map(find, names()) if e.kind == "scores"]
 
 
-def run(tables: list[Exhibit], minutes: float) -> None:
-    """The cheapest tables first; a cell that has begun is finished."""
-    end = time.monotonic() + 60 * minutes
-    for table in sorted(tables, key=lambda e: estimate(e, quick=True).minutes):
+def cells_to_run(tables: list[Exhibit]) -> Iterator[tuple[float, Exhibit, Cell, dict[str, object]]]:
+    """Cells that may be run here, with minutes and identity."""
+    for table in tables:
         for cell in table.cells:
-            if time.monotonic() < end:
-                print(table.name, cell.name, flush=True)
-                reproduce(table, quick=True, only=cell.name)
+            if cell.quick and cell.making != "quoted":
+                try:
+                    yield minutes_of(cell, True), table, cell, identity_of(cell, 0, True)
+                except NotRun:
+                    continue
 
 
-def counted(page: str) -> int:
-    """How many cells a page says were run."""
-    found = re.search(r"^- (\d+) of \d+ cells run", page, re.MULTILINE)
-    return int(found[1]) if found else 0
+def run(tables: list[Exhibit], minutes: float, text: str) -> None:
+    """The cheapest cells first; a cell that has begun is finished."""
+    keep, end = Keep(), time.monotonic() + 60 * minutes
+    ahead = [c for c in cells_to_run(tables) if text in f"{c[1].name} {c[2].name}"]
+    for _, table, cell, identity in sorted(ahead, key=lambda c: c[0]):
+        if time.monotonic() < end and keep.record(identity) is None:
+            begun = time.monotonic()
+            print(table.name, cell.name, end=" ", flush=True)
+            reproduce(replace(table, cells=(cell,)), quick=True)
+            print(f"{time.monotonic() - begun:.0f} s", flush=True)
 
 
-def keep_page(report: Report) -> bool:
-    """Write the page, unless the one that is there knows more cells."""
-    path, text = PAGES / f"{report.exhibit.name}.md", report.markdown()
-    if path.exists() and counted(path.read_text()) > counted(text):
-        return False
-    path.write_text(text)
-    return True
+def exchange(tables: list[Exhibit]) -> None:
+    """Cells of the repository go into the cache, where it has none; then those of the cache into it."""
+    keep, records = Keep(), []
+    for record in json.loads(CELLS.read_text()) if CELLS.exists() else []:
+        if keep.record(record["identity"]) is None:
+            keep.put(record["identity"], record)
+    for *_, identity in cells_to_run(tables):
+        record = keep.record(identity)
+        if record is not None and record not in records:
+            records.append(record)
+    lines = sorted(json.dumps(record, sort_keys=True) for record in records)
+    CELLS.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
 def states(report: Report) -> dict[str, int]:
@@ -92,37 +113,62 @@ def drawn(path: Path, counts: dict[str, dict[str, int]]) -> None:
     canvas.save(path)
 
 
+def compared(results: list[tuple[Exhibit, Result]]) -> dict[str, list[tuple[float, float]]]:
+    """By method, the paper's number and ours of every cell that was run, as shares of one."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for table, result in results:
+        quote = result.cell.theirs or result.cell.beside
+        if (
+            result.mean is None
+            or quote is None
+            or table.cells[0].score in ("likelihood", "frechet")
+        ):
+            continue
+        scale = 100.0 if table.percent else 1.0
+        name = result.cell.method or result.cell.recipe.partition("#")[0] or result.cell.making
+        found.setdefault(name, []).append((quote.value / scale, result.mean / scale))
+    return found
+
+
 def main() -> None:
     tables = score_tables()
-    if sys.argv[1:2] == ["run"]:
-        run(tables, float(sys.argv[2]))
     PAGES.mkdir(exist_ok=True)
+    exchange(tables)
+    if sys.argv[1:2] == ["run"]:
+        run(tables, float(sys.argv[2]), " ".join(sys.argv[3:]))
+        exchange(tables)
     lines = [
         "| table | cells | run | reduced | quoted | not run | why not |",
         "|---|---|---|---|---|---|---|",
     ]
-    counts, older = {}, []
+    counts, every = {}, []
     for table in tables:
         report = reproduce(table, quick=True, known=True)
         found = counts[table.name] = states(report)
-        if not keep_page(report):
-            older.append(table.name)
-        link = f"[{table.name}]({table.name}.md)"
+        (PAGES / f"{table.name}.md").write_text(report.markdown())
+        every += [(table, result) for result in report.results]
         told = (len(table.cells), *found.values())
+        link = f"[{table.name}]({table.name}.md)"
         lines.append(f"| {link} | {' | '.join(map(str, told))} | {reasons(report)} |")
     drawn(PAGES / "summary.png", counts)
-    head = [
+    beside(PAGES / "compared.png", compared(every), x="the paper", y="ours")
+    totals = {state: sum(found[state] for found in counts.values()) for state in COLOURS}
+    told = ", ".join(f"{count} {state}" for state, count in totals.items())
+    seconds = sum(r["found"].get("seconds", 0.0) for r in json.loads(CELLS.read_text()))
+    words = (PAGES / "why.md").read_text() if (PAGES / "why.md").exists() else ""
+    text = [
         "# The papers' score tables",
         "",
-        f"{len(tables)} tables, by `python benchmarks/reproduce.py`.",
+        f"{len(tables)} tables, by `python benchmarks/reproduce.py`: {told} cells; those run took "
+        f"{seconds / 60:.0f} minutes. A figure is of one seed.",
         "",
-    ]
-    kept = [
-        f"Pages with cells of earlier code, which are not counted here: {', '.join(older)}.",
+        *lines,
         "",
+        "![Cells of each table](summary.png)",
+        "",
+        words,
     ]
-    words = ["", "![Cells of each table](summary.png)", "", *(kept if older else [])]
-    (PAGES / "README.md").write_text("\n".join([*head, *lines, *words]).rstrip() + "\n")
+    (PAGES / "README.md").write_text("\n".join(text).rstrip() + "\n")
 
 
 if __name__ == "__main__":

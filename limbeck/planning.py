@@ -177,8 +177,9 @@ def _asked(
             f"{method.name} makes rows that classifiers learn from, and the target '{schema.target.name}' is a "
             "number. Use marginals, or a method with a generator, such as dp-merf; or predict a label."
         )
-    names = tuple(c.name for c in schema.estimated)
-    asked = estimates(names, schema, budget) + ([] if comparing is None else [comparing])
+    asked = estimates(schema.estimated_names, schema, budget) + (
+        [] if comparing is None else [comparing]
+    )
     left = 1.0 - sum(one.share for one in asked)
     wanted = method.questions(schema)
     whole = sum(one.share for one in wanted)

@@ -102,6 +102,7 @@ PLAY = {
 }  # fmt: skip
 FEW_GROUPS = {"grid": 8, "groups": 3}
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
+CORRELATIONS = replace(QUICK, pairs="correlations")
 
 SCATTERING = lk.methods.ScatteringKernel()
 PIXELS = {"kernel": SCATTERING, "mechanism": "pixels"}
@@ -116,6 +117,7 @@ CASES = [
     _table("dp-hp, no label, products alone", UNLABELLED_HERMITE, columns=_unlabelled()),
     _images("dp-hp, images", lk.DPHP(**TINY_HERMITE)),
     _table("dp-ntk, table", lk.DPNTK(**TINY_TANGENT)),
+    _table("dp-ntk, heterogeneous", lk.DPNTK(**TINY_TANGENT, embedding="heterogeneous")),
     _table(
         "dp-ntk, no label, convolution, rows measured",
         lk.DPNTK(**TINY_TANGENT | {"network": "strip", "widths": (3, 4)}),
@@ -144,8 +146,14 @@ CASES = [
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),
     _table("marginals, table", QUICK),
-    _table("marginals, correlations", replace(QUICK, pairs="correlations")),
+    _estimating("marginals, correlations", CORRELATIONS),
+    _table("marginals, correlations, no label", CORRELATIONS, columns=_unlabelled()),
     _table("marginals, no label, rows measured", QUICK, rows=None, columns=_unlabelled()),
+    _table(
+        "marginals, rules between columns",
+        QUICK,
+        rules=("income >= age", "not (town = north and smoker = true)"),
+    ),
     _estimating("marginals", QUICK),
     _table("marginals, a number as target", QUICK, columns=_targeted()),
     _table("dp-merf, a number as target", lk.DPMERF(**TINY), columns=_targeted()),

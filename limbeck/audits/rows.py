@@ -46,6 +46,8 @@ def _settled(schema: Schema) -> Schema:
             found[column.name] = column.range
         else:
             found[column.name] = ("some value", "another", "a third")
+    if schema.person is not None:
+        found[schema.person.column] = (1.0,)
     return schema.resolve(found)
 
 

@@ -90,6 +90,12 @@ def evaluate(
     seeds: Annotated[
         int | None, typer.Option("--seeds", help="Repetitions; by default 1, with --full 3.")
     ] = None,
+    fid: Annotated[
+        Path | None,
+        typer.Option(
+            "--fid", help="Inception weights (.npz): adds the Frechet distance of images."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="File for the scores, for `limbeck report`.")
     ] = None,
@@ -114,10 +120,10 @@ def evaluate(
     say_what_is_open(release)
     given = lk.Release.load(release)
     if releasable is not None:
-        if train is not None or full or seeds is not None:
+        if train is not None or full or seeds is not None or fid is not None:
             raise LimbeckError(
                 "--releasable counts the predictions of one classifier; it goes without --train, "
-                "--full and --seeds."
+                "--full, --seeds and --fid."
             )
         _measure(given, test, releasable, delta, out, pay_again, as_json)
         return
@@ -126,7 +132,9 @@ def evaluate(
     tested = lk.read(test, given.schema)
     control = None if train is None else lk.read(train, given.schema)
     with progress_bars(quiet=as_json) as report:
-        scores = lk.evaluate(given, tested, train=control, full=full, seeds=seeds, progress=report)
+        scores = lk.evaluate(
+            given, tested, train=control, full=full, seeds=seeds, fid=fid, progress=report
+        )
     if out is not None:
         scores.save(out)
     if as_json:

@@ -3,6 +3,7 @@
 from .ahead import THREADS as THREADS
 from .bare import bare_rows as bare_rows
 from .bare import bare_values as bare_values
+from .bare import check_here as check_here
 from .cells import READABLE as READABLE
 from .cells import check_types as check_types
 from .cells import family as family

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..errors import DataError
 from ..schema import Raw
 from .dataset import Dataset, Rows
 
 
+def check_here(data: Dataset) -> None:
+    """Refuse rows that are elsewhere: no engine sends any here."""
+    if data.engine is not None:
+        raise DataError(
+            f"The rows of '{data.schema.dataset}' are elsewhere (engine '{data.engine_name}'), and this looks "
+            "at rows in clear, on this machine. Give it a part of them, as a file or a frame."
+        )
+
+
 def bare_rows(data: Dataset) -> Rows:
     """The encoded rows of a data set, as they are."""
+    check_here(data)
     return data._encoded()
 
 
 def bare_values(data: Dataset) -> Iterator[Mapping[str, Raw]]:
     """The raw columns of a data set, some thousands of rows at a time."""
+    check_here(data)
     return data._source.chunks(data.schema)

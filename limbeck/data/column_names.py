@@ -63,8 +63,8 @@ def check_columns(names: Sequence[str], schema: Schema, where: str) -> None:
     if schema.person and schema.person.column not in names:
         raise DataError(
             f"{where} has no column '{schema.person.column}', which the schema's [person] names for "
-            "the persons' ids. Released rows have none; in Python they are read with "
-            "`schema.without_person()`."
+            "the persons' ids. Rows of which each is another person's are read with "
+            "`schema.without_person()` in Python."
         )
     for name in declared:
         if name not in names:

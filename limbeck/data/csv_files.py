@@ -6,16 +6,17 @@ import csv
 import gzip
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from ..errors import DataError
-from ..schema import Raw, Schema
+from ..schema import Category, Numeric, Raw, Schema
 from .ahead import in_order
 from .cells import raw_columns
 from .column_names import check_columns, plain_reason
@@ -25,6 +26,8 @@ BLOCK_BYTES = 1 << 23
 
 LINE_BYTES = 1 << 20
 """Longest record; a longer one is left out."""
+CODED = pa.dictionary(pa.int32(), pa.binary())
+"""A column of texts that come again and again."""
 
 
 class CsvSource:
@@ -38,9 +41,11 @@ class CsvSource:
         check_columns(self.names, schema, str(self.path))
 
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:
+        types = _types(schema)
+
         def read(lines: bytes) -> list[Mapping[str, Raw]]:
             clean = _clean(lines, self.delimiter, self.encoding)
-            table = self._table(clean, schema.names_read)
+            table = self._table(clean, types)
             return [raw_columns(batch, schema, schema.decimal) for batch in table.to_batches()]
 
         try:
@@ -50,8 +55,22 @@ class CsvSource:
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"Cannot read {self.path}: {plain_reason(error)}.") from None
 
-    def _table(self, lines: bytes, wanted: list[str]) -> pa.Table:
-        """Whole lines as a table of bytes.
+    def _table(self, lines: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
+        """Whole lines as a table: of numbers, if all cells are plain ones; else of their bytes.
+
+        Numbers that Arrow reads are those of `cells.numbers`, of the bytes: it takes all cells of a
+        column or none. A cell that it takes for "not a number" is left to `cells`, which tells an empty
+        one from others.
+        """
+        if pa.float64() in types.values():
+            with suppress(pa.ArrowInvalid):
+                table = self._parsed(lines, types)
+                if not any(_has_nan(c) for c in table.columns if c.type == pa.float64()):
+                    return table
+        return self._parsed(lines, {n: _as_bytes(kind) for n, kind in types.items()})
+
+    def _parsed(self, lines: bytes, types: Mapping[str, pa.DataType]) -> pa.Table:
+        """Whole lines as a table of these types.
 
         Arrow's own threads get nothing of Python's to hold (no file, no bytes, no function): one
         that let go of it while the program ends would bring it down.
@@ -67,16 +86,33 @@ class CsvSource:
             ),
             parse_options=pa_csv.ParseOptions(
                 delimiter=self.delimiter,
+                quote_char='"' if b'"' in lines else False,
                 invalid_row_handler=lambda row: "skip",
             ),
             convert_options=pa_csv.ConvertOptions(
-                column_types={name: pa.binary() for name in wanted},
-                include_columns=wanted,
+                column_types=types,
+                include_columns=list(types),
                 null_values=[""],
                 strings_can_be_null=True,
                 check_utf8=False,
             ),
-        ).combine_chunks()  # fmt: skip
+        )  # fmt: skip
+
+
+def _types(schema: Schema) -> dict[str, pa.DataType]:
+    """How each column is read from bytes: numbers and codes at once, where it comes to the same."""
+    numbers = pa.float64() if schema.decimal == "." else pa.binary()
+    kinds = {Numeric: numbers, Category: CODED}
+    types = {column.name: kinds.get(type(column), pa.binary()) for column in schema.columns}
+    return types | {name: CODED for name in schema.names_read if name not in types}
+
+
+def _as_bytes(kind: pa.DataType) -> pa.DataType:
+    return pa.binary() if kind == pa.float64() else kind
+
+
+def _has_nan(numbers: pa.ChunkedArray) -> bool:
+    return bool(pc.any(pc.is_nan(numbers)).as_py())
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -92,7 +128,7 @@ def _records(path: Path) -> Iterator[bytes]:
     for lines in _whole_lines(path):
         if header:
             lines, header = lines[lines.find(b"\n") + 1 :] if b"\n" in lines else b"", False
-        if lines.strip(b"\r\n"):
+        if lines.lstrip(b"\r\n"):  # which copies nothing of lines that begin with a cell
             yield lines
 
 
@@ -115,15 +151,15 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
             if dropping:  # the rest of a line that is too long
                 dropping = b"\n" not in raw
                 raw = b"" if dropping else raw[raw.find(b"\n") :]
-            whole = carry + raw
-            cut = whole.rfind(b"\n") + 1
-            carry = whole[cut:]
+            cut = raw.rfind(b"\n") + 1
+            whole = b"".join([carry, memoryview(raw)[:cut]]) if cut else b""  # copied once
+            carry = raw[cut:] if cut else carry + raw
             # One more than the longest: it may be the CR of the line's end. What is longer is too
             # long whatever follows; what is not waits for the length without its end.
             if len(carry) > LINE_BYTES + 1:
                 carry, dropping = b"", True
             if cut:
-                yield whole[:cut]
+                yield whole
     if carry:
         yield carry.removesuffix(b"\r") + b"\n"
 
@@ -131,6 +167,9 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 def _short_lines(content: bytes) -> bytes:
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b" ")
+    half = LINE_BYTES // 2
+    if all(content.find(b"\n", at, at + half) >= 0 for at in range(0, len(content) - half, half)):
+        return content  # no two ends of lines are further apart than the longest line
     ends = np.flatnonzero(np.frombuffer(b"\n" + content + b"\n", np.uint8) == ord("\n"))
     if np.diff(ends).max() <= LINE_BYTES + 1:
         return content

@@ -192,7 +192,7 @@ def encoded(schema: Schema, raw: Mapping[str, Raw]) -> tuple[Rows, np.ndarray | 
 def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:
     if isinstance(raw, Values):
         digest.update("\x00".join(raw.distinct).encode("utf-8", "surrogatepass"))
-        raw = raw.codes
+        raw = raw.codes.astype(np.int8) if len(raw.distinct) < 128 else raw.codes
     if isinstance(raw, Numbers):
         digest.update(np.packbits(raw.unread).data)
         raw = raw.values

@@ -54,6 +54,11 @@ def open_source(source: object, encoding: str = "utf-8", delimiter: str | None =
                 "The images are not all of one shape. Bring them to one size."
             ) from None
         return ArraySource(images, source[1])
+    if hasattr(source, "mapInArrow"):
+        raise DataError(
+            "The frame is Spark's, and this reads rows on this machine. Give it a part: "
+            "frame.limit(100_000).toPandas()."
+        )
     return QuerySource(source) if hasattr(source, "to_arrow_reader") else FrameSource(source)
 
 

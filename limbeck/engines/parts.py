@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from importlib.metadata import version
 from typing import Any
 
@@ -100,13 +101,10 @@ def summed_part(work: Work, state: Mapping[str, Any], parts: Iterable[Rows]) -> 
     return work.mechanism.to_bytes(work.partial(regrouped(parts, size), state))
 
 
-def merged(work: Work, partials: Iterable[bytes]) -> bytes:
-    """One partial sum from several."""
+def merged(work: Work, partials: Iterable[bytes]) -> Any:
+    """One partial sum from several, which came as bytes."""
     mechanism = work.mechanism
-    total = mechanism.zero()
-    for content in partials:
-        total = mechanism.merge(total, mechanism.from_bytes(content))
-    return mechanism.to_bytes(total)
+    return reduce(mechanism.merge, map(mechanism.from_bytes, partials), mechanism.zero())
 
 
 def processor_text() -> str:

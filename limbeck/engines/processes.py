@@ -7,11 +7,10 @@ is noticed by its silence.
 
 from __future__ import annotations
 
-import json
 import pickle
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,10 +18,10 @@ import numpy as np
 
 from ..data import Dataset
 from ..errors import LimbeckError
-from ..privacy import Planned, RowAccess, Session, State, Unit, Work
+from ..privacy import RowAccess, State, Work
 from ..schema import Schema
-from .parts import keyed_sum, processor_text, row_digests, summed_part, versions
-from .remote import RemoteDataset, check_portable
+from .parts import keyed_sum, merged, processor_text, row_digests, summed_part, versions
+from .remote import RemoteDataset, RemoteEngine
 
 PIECE_BYTES = 1 << 20
 """Bytes of one message: what the coordinator takes at once."""
@@ -87,7 +86,7 @@ def sum_of(part: Dataset, work: Work, state: State) -> bytes:
     return summed_part(work, state, part._encoded().chunks(size))
 
 
-class ProcessEngine:
+class ProcessEngine(RemoteEngine):
     """Sums the parts of all processes."""
 
     name = "jax"
@@ -96,69 +95,42 @@ class ProcessEngine:
         self._part = part if schema is part.schema else part.with_schema(schema)
         self._wire = wire
 
-    def facts(self) -> Mapping[str, Any]:
+    @property
+    def processors(self) -> set[str]:  # type: ignore[override]
+        return {processor_text(), *self._wire.processors}
+
+    def version(self) -> str:
         import jax
 
-        found = {processor_text(), *self._wire.processors}
-        return {
-            "name": self.name,
-            "version": jax.__version__,
-            "processors": [json.loads(text) for text in sorted(found)],
-        }
+        return jax.__version__
 
     def keyed_sum(self, key: bytes) -> np.ndarray:
         order = ("digest", versions(), self._part.schema, key)
         answers = self._wire.ask(order, lambda: part_sum(self._part, key).tobytes(), "reading")
         return sum((np.frombuffer(a, np.uint64) for a in answers), np.zeros(5, np.uint64))
 
-    def prepare(
-        self,
-        planned: Planned,
-        unit: Unit,
-        schema: Schema,
-        spec: Any,
-        state: State,
-        access: RowAccess,
-    ) -> Session:
-        work = Work(planned=planned, unit=unit, schema=schema, spec=spec, state=state)
-        check_portable(work, "jax.distributed")
-        return ProcessSession(self, work)
-
-    def partials(self, work: Work, state: State) -> list[bytes]:
-        """One partial sum of each process."""
+    def partial(self, work: Work, state: State, access: RowAccess) -> Any:
         order = ("sum", versions(), work, dict(state))
         own = lambda: sum_of(self._part, work, state)  # noqa: E731
-        return self._wire.ask(order, own, work.planned.question.name)
+        return merged(work, self._wire.ask(order, own, work.planned.question.name))
 
     def close(self) -> None:
         """Let the other processes go."""
         self._wire.send(None)
 
 
-class ProcessSession(Session):
-    """A question at work in all processes."""
-
-    def __init__(self, engine: ProcessEngine, work: Work) -> None:
-        self._engine, self._work = engine, work
-
-    def partial(self, step: int, state: State) -> Any:
-        mechanism = self._work.mechanism
-        total = mechanism.zero()
-        for content in self._engine.partials(self._work, state):
-            total = mechanism.merge(total, mechanism.from_bytes(content))
-        return total
-
-
 class Wire:
     """Orders from the first process, and answers to it, through JAX's coordinator."""
 
     def __init__(self) -> None:
-        from jax._src.distributed import (
-            global_state,
-        )  # JAX has no public name for its key-value store
+        import jax
+        from jax._src.distributed import global_state  # JAX's key-value store has no public name
 
         if global_state.client is None:
             raise LimbeckError("Call jax.distributed.initialize first, in every process.")
+        # Whoever computes first waits for all to begin: here, where all come by. A resumed run may compute long
+        # before it asks the others anything.
+        jax.local_devices()
         self._client: Any = global_state.client
         self.me, self.count = int(global_state.process_id), int(global_state.num_processes)
         self._turn = 0

@@ -2,31 +2,83 @@
 
 from __future__ import annotations
 
+import abc
 import hashlib
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..data import ROWS_AT_MOST, Dataset, Rows, Source
 from ..errors import DataError
-from ..privacy import MapSpec, Work
+from ..privacy import MapSpec, Planned, RowAccess, Session, State, Unit, Work
 from ..schema import Raw, Schema
 
 
-class Remote(Protocol):
+class RemoteEngine(abc.ABC):
     """An engine together with the rows that it sums."""
 
-    name: str
+    name: ClassVar[str]
+    processors: set[str]
+    """What the rows were summed on, as `parts.processor_text` tells it; empty: not in floating point."""
 
+    @abc.abstractmethod
+    def version(self) -> str:
+        """Of the software that brings partial sums together."""
+
+    @abc.abstractmethod
     def keyed_sum(self, key: bytes) -> np.ndarray:
         """`parts.keyed_sum` of all rows."""
+
+    @abc.abstractmethod
+    def partial(self, work: Work, state: State, access: RowAccess) -> Any:
+        """The partial sum of all rows at a step."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """What a certificate says of the engine."""
+        processors = [json.loads(text) for text in sorted(self.processors)]
+        told = {"processors": processors} if processors else {}
+        return {"name": self.name, "version": self.version(), **told}
+
+    def prepare(
+        self,
+        planned: Planned,
+        unit: Unit,
+        schema: Schema,
+        spec: Any,
+        state: State,
+        access: RowAccess,
+    ) -> Session:
+        """A question at work on the rows. Refuses a map that other processes cannot build."""
+        if spec is not None and not isinstance(spec, MapSpec):
+            raise RuntimeError(
+                f"'{planned.question.name}' is asked with a map that only this process has; {self.name} "
+                "needs a MapSpec"
+            )
+        work = Work(planned=planned, unit=unit, schema=schema, spec=spec, state=state)
+        return RemoteSession(self, work, access)
+
+
+@dataclass(frozen=True)
+class RemoteSession(Session):
+    """A question at work where the rows are: each step is one pass over them."""
+
+    engine: RemoteEngine
+    work: Work
+    access: RowAccess
+
+    def partial(self, step: int, state: State) -> Any:
+        return self.engine.partial(self.work, state, self.access)
 
 
 class RemoteDataset(Dataset):
     """A schema and rows elsewhere, which no one can have here."""
 
-    def __init__(self, schema: Schema, source: Source, engine: Callable[[Schema], Remote]) -> None:
+    def __init__(
+        self, schema: Schema, source: Source, engine: Callable[[Schema], RemoteEngine]
+    ) -> None:
         super().__init__(schema, source)
         self._make = engine
         self.engine: Any = engine(schema)
@@ -61,12 +113,3 @@ class RemoteDataset(Dataset):
                 "exactly. Make several data sets of it, or take a part."
             )
         return hashlib.blake2b(found.tobytes(), digest_size=32).digest()
-
-
-def check_portable(work: Work, engine: str) -> None:
-    """Refuse a map that other processes cannot build."""
-    if work.spec is not None and not isinstance(work.spec, MapSpec):
-        raise RuntimeError(
-            f"'{work.planned.question.name}' is asked with a map that only this process has; {engine} needs "
-            "a MapSpec"
-        )

@@ -7,7 +7,6 @@ of which Spark takes one. No task draws noise, and keys travel inside the tasks 
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -18,7 +17,7 @@ import pyarrow as pa
 
 from ..data import Dataset, Rows, Sharing, check_columns, check_types, raw_columns
 from ..errors import DataError, LimbeckError
-from ..privacy import Planned, RowAccess, Session, State, Unit, Work
+from ..privacy import RowAccess, State, Work
 from ..schema import Raw, Schema
 from .parts import (
     become_worker,
@@ -31,7 +30,7 @@ from .parts import (
     summed_part,
     versions,
 )
-from .remote import RemoteDataset, check_portable
+from .remote import RemoteDataset, RemoteEngine
 
 MERGERS = 8
 """Tasks that merge partial sums before this process does, where there are more of them."""
@@ -89,7 +88,7 @@ class SparkSource:
         raise DataError("The rows are with Spark, and are not read here.")
 
 
-class SparkEngine:
+class SparkEngine(RemoteEngine):
     """Sums the rows of a Spark DataFrame."""
 
     name = "spark"
@@ -97,28 +96,10 @@ class SparkEngine:
     def __init__(self, frame: Any, schema: Schema) -> None:
         self._frame, self._schema, self._versions = frame, schema, versions()
         self._kept: dict[bytes | None, Any] = {}
-        self._processors: set[str] = set()
+        self.processors: set[str] = set()
 
-    def facts(self) -> Mapping[str, Any]:
-        found = [json.loads(text) for text in sorted(self._processors)]
-        return {
-            "name": self.name,
-            "version": str(self._frame.sparkSession.version),
-            "processors": found,
-        }
-
-    def prepare(
-        self,
-        planned: Planned,
-        unit: Unit,
-        schema: Schema,
-        spec: Any,
-        state: State,
-        access: RowAccess,
-    ) -> Session:
-        work = Work(planned=planned, unit=unit, schema=schema, spec=spec, state=state)
-        check_portable(work, "Spark")
-        return SparkSession(self, work, access)
+    def version(self) -> str:
+        return str(self._frame.sparkSession.version)
 
     def keyed_sum(self, key: bytes) -> np.ndarray:
         task = partial(_digest_task, self._versions, key)
@@ -128,18 +109,19 @@ class SparkEngine:
             (np.frombuffer(one, np.uint64) for one in found["found"]), np.zeros(5, np.uint64)
         )
 
-    def partial(self, work: Work, state: State, key: bytes, told: Callable[[float], None]) -> bytes:
-        """The partial sum of all rows."""
+    def partial(self, work: Work, state: State, access: RowAccess) -> Any:
         name = work.planned.question.name
         task = partial(_sum_task, self._versions, work, dict(state))
-        summed = self._bounded(key).mapInArrow(_guarded(task), "partial binary, processor string")
+        summed = self._bounded(access.key).mapInArrow(
+            _guarded(task), "partial binary, processor string"
+        )
         form = "partial binary, processor string"
         if _parts(self._frame) > MERGERS:
             merging = partial(_merge_task, self._versions, work)
             summed = summed.repartition(MERGERS).mapInArrow(_guarded(merging), form)
-        found = self.collect(summed, form, name, told)
+        found = self.collect(summed, form, name, access.progress)
         for texts in found["processor"]:
-            self._processors |= set(texts.split("\n")) - {""}
+            self.processors |= set(texts.split("\n")) - {""}
         return merged(work, found["partial"])
 
     def _encoded(self) -> Any:
@@ -185,17 +167,6 @@ class SparkEngine:
         names = [column.split()[0] for column in form.split(", ")]
         return {n: [bytes(row[n]) if "binary" in f else row[n] for row in rows]
                 for n, f in zip(names, form.split(", "), strict=True)}  # fmt: skip
-
-
-class SparkSession(Session):
-    """A question at work on a cluster: each step is one pass over the rows that it keeps."""
-
-    def __init__(self, engine: SparkEngine, work: Work, access: RowAccess) -> None:
-        self._engine, self._work, self._access = engine, work, access
-
-    def partial(self, step: int, state: State) -> Any:
-        found = self._engine.partial(self._work, state, self._access.key, self._access.progress)
-        return self._work.mechanism.from_bytes(found)
 
 
 def _parts(frame: Any) -> int:
@@ -274,7 +245,8 @@ def _merge_task(same: Mapping[str, str], work: Work, batches: Batches) -> Iterat
         partials += batch.column(0).to_pylist()
         processors |= set(batch.column(1).to_pylist())
     if partials:
-        yield _outcome([merged(work, partials)], ["\n".join(sorted(processors))])
+        together = work.mechanism.to_bytes(merged(work, partials))
+        yield _outcome([together], ["\n".join(sorted(processors))])
 
 
 def _digest_task(same: Mapping[str, str], key: bytes, batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -8,11 +8,10 @@ it does in one process: they depend on how many of its columns have a cell, whic
 from __future__ import annotations
 
 import itertools
-import math
 import re
 import secrets
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,30 +25,21 @@ from ..features.marginals import ColumnPairs, SingleColumns
 from ..privacy import (
     Histogram,
     OuterSum,
-    Planned,
     RowAccess,
-    Session,
     State,
     StateCounts,
     Sum,
-    Unit,
     Work,
 )
 from ..schema import (
     STATES,
-    Category,
     Column,
-    Numbers,
-    Numeric,
     Raw,
     Schema,
-    canonical,
-    says_nothing,
 )
-from .remote import RemoteDataset
+from .comparisons import coded, quoted
+from .remote import RemoteDataset, RemoteEngine
 
-BLANKS = "".join(c for c in map(chr, range(0x10000)) if c.isspace())
-"""What is taken off both ends of a text."""
 KINDS = {
     "integer": "TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER int2 int4 int8",
     "float": "FLOAT DOUBLE float4 float8",
@@ -73,7 +63,7 @@ class Table:
 
     @property
     def place(self) -> str:
-        return ".".join(_name(part) for part in self.name.split("."))
+        return ".".join(quoted(part) for part in self.name.split("."))
 
     def connect(self) -> Any:
         """A cursor within one read-only snapshot."""
@@ -165,34 +155,22 @@ class TableSource:
         raise DataError("The rows are with the database, and are not read here.")
 
 
-def coded(column: Column, kind: str, where: str) -> Callable[[Cells | None], str]:
-    """How a column's cell is told in SQL (of its state, for None); refuses what comparisons cannot tell."""
-    spelled = kind in ("integer", "text", "boolean")
-    if isinstance(column, Category) and spelled and not (column.boolean and kind == "text"):
-        return lambda cells: _of_category(column, kind, cells is None)
-    if isinstance(column, Numeric) and kind in ("integer", "float"):
-        return lambda cells: _of_number(column, kind, cells)
-    raise DataError(
-        f"{where}: column '{column.name}' is declared as {column.kind}, which a database cannot count by "
-        f"comparisons of its type {kind}. Make a view with a number or a text, or read the table here."
-    )
-
-
-class SqlEngine:
+class SqlEngine(RemoteEngine):
     """Counts the cells of a table."""
 
     name = "sql"
+    processors: set[str] = set()
 
     def __init__(self, table: Table, kinds: Mapping[str, str], cursor: Any, schema: Schema) -> None:
         self.table, self.kinds, self.cursor, self.schema = table, kinds, cursor, schema
         weakref.finalize(self, closed, cursor)
 
-    def facts(self) -> Mapping[str, Any]:
+    def version(self) -> str:
         self.cursor.execute("SELECT version()")
         words = str(self.cursor.fetchone()[0])
         number = re.search(r"\d+(\.\d+)+", words)
         kind = self.table.url.partition("://")[0]
-        return {"name": self.name, "version": f"{kind} {number[0] if number else words}"}
+        return f"{kind} {number[0] if number else words}"
 
     def keyed_sum(self, key: bytes) -> np.ndarray:
         """Nothing that a later snapshot could be held against: a killed run is paid for anew."""
@@ -201,17 +179,16 @@ class SqlEngine:
         fresh = np.frombuffer(secrets.token_bytes(32), np.uint64)
         return np.append(fresh, np.uint64(count))
 
-    def prepare(
-        self,
-        planned: Planned,
-        unit: Unit,
-        schema: Schema,
-        spec: Any,
-        state: State,
-        access: RowAccess,
-    ) -> Session:
-        work = Work(planned=planned, unit=unit, schema=schema, spec=spec, state=state)
-        return SqlSession(self, work)
+    def partial(self, work: Work, state: State, access: RowAccess) -> Any:
+        name = work.planned.question.name
+        try:
+            return Counting(self, work).partial()
+        except LimbeckError:
+            raise
+        except Exception as error:
+            raise LimbeckError(
+                f"The database could not answer '{name}' ({type(error).__name__})."
+            ) from None
 
     def counts(self, codes: Sequence[str], label: str, pairs: bool) -> Iterator[tuple[int, ...]]:
         """Class, number of columns with a cell, one or two columns, their cells, and how many rows."""
@@ -233,33 +210,25 @@ class SqlEngine:
                 yield label_code, k, i, first, j, second[0] if second else first, count
 
 
-class SqlSession(Session):
+class Counting:
     """One question, answered by counts."""
 
     def __init__(self, engine: SqlEngine, work: Work) -> None:
         self._engine, self._work = engine, work
 
-    def partial(self, step: int, state: State) -> Any:
+    def partial(self) -> Any:
         work, question = self._work, self._work.planned.question
-        try:
-            if isinstance(question, StateCounts):
-                return self._singles(
-                    [len(STATES)] * len(work.schema.columns), work.schema.columns, None, "0"
-                )
-            if isinstance(question, Histogram) and work.row_map is None:
-                return self._classes()
-            if isinstance(question, Sum) and isinstance(work.row_map, SingleColumns):
-                cells = work.row_map.cells
-                sizes = [c.count for c in cells]
-                return self._singles(sizes, work.schema.inputs, cells, self._label)
-            if isinstance(question, OuterSum) and isinstance(work.row_map, ColumnPairs):
-                return self._pairs(work.row_map)
-        except LimbeckError:
-            raise
-        except Exception as error:
-            raise LimbeckError(
-                f"The database could not answer '{question.name}' ({type(error).__name__})."
-            ) from None
+        if isinstance(question, StateCounts):
+            columns = work.schema.columns
+            return self._singles([len(STATES)] * len(columns), columns, None, "0")
+        if isinstance(question, Histogram) and work.row_map is None:
+            return self._classes()
+        if isinstance(question, Sum) and isinstance(work.row_map, SingleColumns):
+            cells = work.row_map.cells
+            sizes = [c.count for c in cells]
+            return self._singles(sizes, work.schema.inputs, cells, self._label)
+        if isinstance(question, OuterSum) and isinstance(work.row_map, ColumnPairs):
+            return self._pairs(work.row_map)
         raise LimbeckError(
             f"'{question.name}' is not made of counts, which is all that a database gives."
         )
@@ -314,128 +283,3 @@ class SqlSession(Session):
             if a != b:
                 total[label, b * size + a] += product
         return total
-
-
-def _of_category(column: Category, kind: str, state: bool) -> str:
-    text = f"trim({_name(column.name)}, {_text(BLANKS)})" if kind == "text" else _name(column.name)
-    if kind == "text":
-        text += ' COLLATE "C"'
-    absent = str(len(column.values)) if column.missing else "NULL"
-    declared = column.outside not in (None, "missing")
-    unknown = str(column.code(column.outside)) if declared else absent
-    branches = [f"WHEN {_name(column.name)} IS NULL THEN {1 if state else absent}"]
-    for value in column.values:
-        written = canonical(value)
-        code = 0 if state else column.code(value)
-        if kind == "text":
-            branches.append(f"WHEN {text} = {_text(written)} THEN {code}")
-        elif kind == "boolean" and column.code(value) in (column.code(True), column.code(False)):
-            wanted = "TRUE" if column.code(value) == column.code(True) else "FALSE"
-            branches.append(f"WHEN {text} = {wanted} THEN {code}")
-        elif kind == "integer":
-            numbers = (
-                [n for n in (0, 1) if column.code(n) == column.code(value)]
-                if column.boolean
-                else []
-            )
-            if (
-                not column.boolean
-                and re.fullmatch(r"-?(0|[1-9]\d{0,17})", written)
-                and written != "-0"
-            ):
-                numbers = [int(written)]
-            branches += [f"WHEN {text} = {n} THEN {code}" for n in numbers]
-    if state and kind == "text":
-        words = [w for w in EMPTY if says_nothing(w) and column.code(w) is None]
-        branches += [f"WHEN {text} IN ({', '.join(map(_text, words))}) THEN 1"]
-    rest = ("3" if column.most is None else "0") if state else unknown
-    return f"CASE {' '.join(branches)} ELSE {rest} END"
-
-
-EMPTY = sorted(
-    {
-        "".join(letters)
-        for word in ("", "nan", "na", "n/a", "<na>", "null", "none", "nat", "?")
-        for letters in itertools.product(*({c.lower(), c.upper()} for c in word))
-    }
-)
-"""Texts that stand for "no value", however they are written."""
-
-
-def _of_number(column: Numeric, kind: str, cells: Cells | None) -> str:
-    name, (low, high) = _name(column.name), column.range
-    whole = kind == "integer"
-    if whole:
-        bottom, top = str(math.ceil(low)), str(math.floor(high))
-    else:
-        bottom, top = _number(low), _number(high)
-    none = f"{name} IS NULL" if whole else f"{name} IS NULL OR {name} = 'NaN'::float8"
-    beyond = f"{name} < {bottom} OR {name} > {top}"
-    if cells is None:
-        return f"CASE WHEN {none} THEN 1 WHEN {beyond} THEN 2 ELSE 0 END"
-    absent = str(int(_codes(column, cells, np.asarray([np.nan]))[0]))
-    outside = f"WHEN {beyond} THEN {absent} " if column.outside == "missing" else ""
-    steps = thresholds(column, cells, whole)
-    return f"CASE WHEN {none} THEN {absent} {outside}ELSE {_tree(name, steps)} END"
-
-
-def thresholds(column: Numeric, cells: Cells, whole: bool) -> list[tuple[str, int]]:
-    """From which number on a cell begins, and which: found by asking the encoding itself, to the last bit."""
-    low, high = column.range
-    if whole:
-        first, last = math.ceil(low), math.floor(high)
-    else:
-        first, last = (int(_ordered(np.asarray([v]))[0]) for v in (low, high))
-
-    def of(places: np.ndarray) -> np.ndarray:
-        values = places.astype(np.float64) if whole else _unordered(places)
-        return _codes(column, cells, values)
-
-    ends = of(np.asarray([first, last]))
-    wanted = np.arange(int(ends[0]) + 1, int(ends[1]) + 1)
-    below, reached = np.full(len(wanted), first, np.int64), np.full(len(wanted), last, np.int64)
-    while len(wanted) and (np.abs(below - reached) > 1).any():
-        middle = (below >> 1) + (reached >> 1) + (below & reached & 1)
-        enough = of(middle) >= wanted
-        below, reached = np.where(enough, below, middle), np.where(enough, middle, reached)
-    found: dict[int, int] = {}
-    for place, code in zip(reached.tolist(), of(reached).tolist(), strict=True):
-        found[place] = code
-    shown = (
-        (lambda p: str(p)) if whole else (lambda p: _number(float(_unordered(np.asarray([p]))[0])))
-    )
-    return [("", int(ends[0]))] + [(shown(place), found[place]) for place in sorted(found)]
-
-
-def _codes(column: Numeric, cells: Cells, values: np.ndarray) -> np.ndarray:
-    return cells.codes(column.encode(Numbers(values, np.zeros(len(values), bool))))
-
-
-def _ordered(values: np.ndarray) -> np.ndarray:
-    """Whole numbers in the order of floats: neighbours are neighbours."""
-    bits = (values + 0.0).astype(np.float64).view(np.int64)
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
-
-def _unordered(places: np.ndarray) -> np.ndarray:
-    return np.where(places < 0, np.int64(-(2**63)) - places, places).view(np.float64)
-
-
-def _tree(name: str, steps: list[tuple[str, int]]) -> str:
-    """The cell of a number, by halving."""
-    if len(steps) == 1:
-        return str(steps[0][1])
-    half = len(steps) // 2
-    return f"CASE WHEN {name} < {steps[half][0]} THEN {_tree(name, steps[:half])} ELSE {_tree(name, steps[half:])} END"
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _number(value: float) -> str:
-    return f"'{value!r}'::float8"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .internal import released_data as released_data
     from .internal import soft_labels_of as soft_labels_of
     from .learner import Linear as Linear
+    from .learner import LinearNumber as LinearNumber
     from .learner import learn as learn
     from .looking import Look as Look
     from .looking import check as check
@@ -25,7 +26,7 @@ else:
         __name__,
         {
             "internal": "by_column check_scores evaluate real_rows released_data soft_labels_of",
-            "learner": "Linear learn",
+            "learner": "Linear LinearNumber learn",
             "looking": "Look check",
             "measured": "MeasuredScores figures_of is_measured measure_scores verify_scores",
         },

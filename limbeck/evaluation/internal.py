@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 
-from ..data import Dataset, bare_rows, read
+from ..data import Dataset, bare_rows, check_here, read
 from ..errors import DataError, LimbeckError, LimbeckWarning, positive
+from ..features import Inception, load_inception
 from ..methods import Distilled
 from ..progress import Progress
 from ..release import Images, Release, certificate_digest
@@ -26,6 +28,7 @@ def evaluate(
     train: object = None,
     full: bool = False,
     seeds: int | None = None,
+    fid: Path | str | None = None,
     progress: Progress = lambda phase, done: None,
 ) -> Scores:
     """Train on the released rows, test on real ones, and compare distributions.
@@ -39,17 +42,20 @@ def evaluate(
         train: Real training rows. With them every trained score is repeated on as many real rows.
         full: Images: also ConvNets and four classifiers. Tables: twelve classifiers, not four.
         seeds: Repetitions of scores that draw at random; by default 1, and 3 with `full`.
+        fid: A file with the weights of the Inception network (.npz), for images: adds the Frechet
+            distance in its features.
         progress: Called with a score and the fraction of it that is done.
     """
     seeds = seeds if seeds is not None else 3 if full else 1
     positive(seeds=seeds)
+    inception = None if fid is None else _inception(Path(fid), release)
     tested = real_rows(test, release)
     _warn_of_misread(tested)
     control = None if train is None else real_rows(train, release)
     released = released_data(release)
     scores = battery(
         released, tested, soft=soft_labels_of(release), train=control, full=full, seeds=seeds,
-        progress=progress,
+        fid=inception, progress=progress,
     )  # fmt: skip
     epsilon = release.certificate["guarantee"]["epsilon"]
     return Scores(
@@ -63,6 +69,12 @@ def evaluate(
     )
 
 
+def _inception(path: Path, release: Release) -> Inception:
+    if release.schema.image is None:
+        raise LimbeckError("--fid compares pictures, and this release is a table.")
+    return load_inception(path, release.schema.image.shape)
+
+
 def real_rows(rows: object, release: Release) -> Dataset:
     """Real rows as a data set of the release's schema; those of another schema are refused."""
     data = rows if isinstance(rows, Dataset) else read(rows, release.schema)
@@ -71,6 +83,7 @@ def real_rows(rows: object, release: Release) -> Dataset:
             "The real rows were read with another schema than the release's. Read them with "
             "`release.schema`."
         )
+    check_here(data)
     return by_column(data)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..data import Dataset, bare_rows, bare_values
+from ..data import Dataset, bare_rows, bare_values, check_here
 from ..errors import DataError
 from ..ledger import Ledger
 from ..schema import STATES, band_of, counted, fits_of
@@ -60,6 +60,7 @@ def check(data: Dataset, *, ledger: Ledger | None = None) -> Look:
     if not isinstance(data, Dataset):
         came = type(data).__name__
         raise DataError(f"Expected rows with their schema, from limbeck.read; got {came}.")
+    check_here(data)
     schema = data.schema
     (ledger or Ledger()).note_look(schema.dataset, schema.digest)
     states = bare_rows(data).states

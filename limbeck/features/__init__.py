@@ -4,6 +4,7 @@ from .blockmeans import mean_blocks as mean_blocks
 from .blockmeans import mismatch as mismatch
 from .blockmeans import split_blocks as split_blocks
 from .blockmeans import unbiased_square as unbiased_square
+from .cell_scores import CellScores as CellScores
 from .cells import Cells as Cells
 from .cells import group_cells as group_cells
 from .cells import most_cells as most_cells
@@ -25,6 +26,8 @@ from .hermite_kernels import draw_product as draw_product
 from .hermite_kernels import draw_products as draw_products
 from .hermite_kernels import product_factors as product_factors
 from .hermite_kernels import sum_size as sum_size
+from .inception import Inception as Inception
+from .inception import load_inception as load_inception
 from .many import features_of as features_of
 from .many import pull_back as pull_back
 from .marginals import ColumnPairs as ColumnPairs
@@ -42,5 +45,6 @@ from .scattering import Scattering as Scattering
 from .support import Support as Support
 from .support import gaussian_support as gaussian_support
 from .tangent import DenseTangent as DenseTangent
+from .tangent import HeterogeneousTangent as HeterogeneousTangent
 from .tangent import StripTangent as StripTangent
 from .views import Views as Views

@@ -1,7 +1,8 @@
-"""Empirical tangent features of a finite network: the derivative of its summed outputs.
+"""Empirical tangent features of a finite network: the derivative of its outputs by all its weights.
 
-phi(x) is the gradient of the sum of the network's outputs by all its weights, so phi(x).phi(y) is the
-sum-of-logits estimate of the network's tangent kernel (Mohamadi et al. 2023). One row at a time,
+Of the sum of the outputs: then phi(x).phi(y) is the sum-of-logits estimate of the network's tangent kernel
+(Mohamadi et al. 2023). Or of each output, side by side: the whole Jacobian, whose products are the
+trace of the kernel's matrix over pairs of outputs, exactly, at as many times the features. One row at a time,
 whatever the network.
 """
 
@@ -34,11 +35,20 @@ class EmpiricalNTK(eqx.Module):
     """Height, width and channels of an image."""
     unit_norm: bool = eqx.field(static=True, default=True)
     """Whether features are divided by their norm."""
+    summed: bool = eqx.field(static=True, default=True)
+    """Whether the outputs are summed before; otherwise each has features of its own."""
 
     @property
     def size(self) -> int:
         leaves = jax.tree_util.tree_leaves(eqx.filter(self.network, eqx.is_inexact_array))
-        return sum(leaf.size for leaf in leaves)
+        weights = sum(leaf.size for leaf in leaves)
+        return weights if self.summed else weights * self._outputs
+
+    @property
+    def _outputs(self) -> int:
+        height, width, channels = self.shape
+        image = jax.ShapeDtypeStruct((channels, height, width), jnp.float32)
+        return eqx.filter_eval_shape(self.network, image).size
 
     @property
     def norm_bound(self) -> float:
@@ -50,10 +60,14 @@ class EmpiricalNTK(eqx.Module):
 
         def outputs(weights: Any, row: Array) -> Array:
             image = row.reshape(height, width, channels).transpose(2, 0, 1)
-            return eqx.combine(weights, rest)(image).sum()
+            return eqx.combine(weights, rest)(image)
 
         def one(row: Array) -> Array:
-            return ravel_pytree(jax.grad(outputs)(weights, row))[0]
+            if self.summed:
+                gradient = jax.grad(lambda weights: outputs(weights, row).sum())(weights)
+            else:
+                gradient = jax.jacrev(outputs)(weights, row)
+            return ravel_pytree(gradient)[0]
 
         return scaled(jax.vmap(one)(rows), self.unit_norm)
 

@@ -1,4 +1,4 @@
-"""Perceptual features: what the stages of an image network make of a picture, put together.
+"""Perceptual features: what the stages, or all layers, of an image network make of a picture, put together.
 
 The network is a ResNet-18 with random weights, or one whose weights the user vouches for as public.
 """
@@ -15,7 +15,8 @@ from .entk import scaled
 
 
 class Perceptual(eqx.Module):
-    """Activations of the four stages, averaged on a grid of at most `grid` x `grid` places.
+    """Activations of the four stages, or of every layer, averaged on a grid of at most `grid` x `grid` places; a
+    grid as large as the picture leaves them as they are.
 
     >>> net = ResNet18(shape=(8, 8, 1), classes=2, width=4, key=jax.random.key(0))
     >>> phi = Perceptual(net, grid=2)
@@ -26,6 +27,7 @@ class Perceptual(eqx.Module):
     network: ResNet18
     grid: int = eqx.field(static=True, default=2)
     unit_norm: bool = eqx.field(static=True, default=True)
+    every_layer: bool = eqx.field(static=True, default=False)
 
     @property
     def size(self) -> int:
@@ -38,7 +40,8 @@ class Perceptual(eqx.Module):
         return 1.0 if self.unit_norm else float("inf")
 
     def _one(self, image: Array) -> Array:
-        return jnp.concatenate([self._pooled(a).ravel() for a in self.network.activations(image)])
+        activations = self.network.activations(image, every_layer=self.every_layer)
+        return jnp.concatenate([self._pooled(a).ravel() for a in activations])
 
     def _pooled(self, x: Float[Array, "channels height width"]) -> Array:
         for axis in (1, 2):

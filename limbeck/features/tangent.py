@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..draws import uniform
@@ -212,6 +213,46 @@ class StripTangent(AbstractTangent):
 
     def _convolved(self, windows: Array) -> Float[Array, "rows channels places"]:
         return self.kernels(windows).transpose(0, 2, 1)
+
+
+class HeterogeneousTangent(eqx.Module):
+    """Tangent features of numbers, and beside them indicators of categories over the root of their number: as
+    in DP-NTK's paper, each part of norm 1, so the root of 2 together.
+
+    >>> some = DenseTangent(slots=1, widths=(4,), outputs=1, key=jax.random.key(0))
+    >>> phi = HeterogeneousTangent(tangent=some, numbers=(0,), codes=(1, 2, 3, 4), categories=2)
+    >>> phi.blocks, round(phi.norm_bound, 4)
+    (((4, 2), (1, 5), (1, 4)), 1.4142)
+    """
+
+    tangent: DenseTangent | StripTangent | None
+    numbers: tuple[int, ...] = eqx.field(static=True)
+    """Slots of numbers and of their gaps."""
+    codes: tuple[int, ...] = eqx.field(static=True)
+    """Slots of categories."""
+    categories: int = eqx.field(static=True)
+
+    @property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        beside = ((1, len(self.codes)),) if self.categories else ()
+        return (*(self.tangent.blocks if self.tangent else ()), *beside)
+
+    @property
+    def size(self) -> int:
+        return sum(left * right for left, right in self.blocks)
+
+    @property
+    def norm_bound(self) -> float:
+        return float((self.tangent is not None) + (self.categories > 0)) ** 0.5
+
+    def __call__(self, rows: Float[Array, "rows slots"]) -> BlockFactors:
+        pairs: BlockFactors = ()
+        if self.tangent is not None:
+            pairs = self.tangent(rows[:, np.asarray(self.numbers)])
+        if not self.categories:
+            return pairs
+        codes = rows[:, np.asarray(self.codes)] / float(self.categories) ** 0.5
+        return (*pairs, (jnp.ones((len(rows), 1), rows.dtype), codes))
 
 
 def _normalised(x: Array) -> tuple[Array, Array]:

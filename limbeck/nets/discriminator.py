@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from .generator import Dense, Norm
+from .layers import Dense, Norm, small_start
 
 SLOPE = 0.2
 """Slope of the leaky ReLU below zero."""
@@ -76,14 +76,14 @@ class Published(eqx.Module):
         self.convolution, self.beside, self.shape = None, None, None
         if shape is not None and filters > 0:
             self.shape = shape
-            self.convolution = _small(Dense(25 * shape[2], filters, key=keys[0]))
-            self.beside = _small(Dense(classes, filters, key=keys[-1]))
+            self.convolution = small_start(Dense(25 * shape[2], filters, key=keys[0]))
+            self.beside = small_start(Dense(classes, filters, key=keys[-1]))
             width = -(-shape[0] // 2) * -(-shape[1] // 2) * filters
         widths = (width, *hidden)
         pairs = zip(widths, hidden, keys[2:], strict=False)
-        self.layers = [_small(Dense(a + classes, b, key=k)) for a, b, k in pairs]
+        self.layers = [small_start(Dense(a + classes, b, key=k)) for a, b, k in pairs]
         self.norms = [Norm(b) for b in hidden]
-        self.head = _small(Dense(widths[-1] + classes, 1, key=keys[1]))
+        self.head = small_start(Dense(widths[-1] + classes, 1, key=keys[1]))
 
     def __call__(
         self, rows: Float[Array, "rows width"], labels: Int[Array, " rows"]
@@ -119,9 +119,3 @@ def weights_of(discriminator: Any) -> int:
     leaves = jax.tree_util.tree_leaves(discriminator)
     learned = [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.inexact)]
     return sum(leaf.size for leaf in learned)
-
-
-def _small(layer: Dense) -> Dense:
-    """Weights of deviation 0.02, as the paper's program has them."""
-    scaled = 0.02 * layer.weight / jnp.sqrt(2.0 / layer.weight.shape[0])
-    return eqx.tree_at(lambda d: d.weight, layer, scaled)

@@ -20,6 +20,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from ..chunks import in_chunks
 from ..draws import normal
 from ..schema import Category, Image, Schema
+from .deconvolution import DeconvolutionGenerator
 from .layers import Conv, Dense, Norm
 from .residual import ResidualGenerator
 
@@ -121,8 +122,8 @@ class ImageGenerator(eqx.Module):
         return x.reshape(len(x), math.prod(self.shape))
 
 
-Generator = TableGenerator | ImageGenerator | ResidualGenerator
-GENERATORS = ("auto", "dense", "residual")
+Generator = TableGenerator | ImageGenerator | ResidualGenerator | DeconvolutionGenerator
+GENERATORS = ("auto", "dense", "residual", "deconvolution")
 """Kinds of generator that a setting may name; "auto" is convolutional for images, dense for tables."""
 
 
@@ -135,6 +136,8 @@ def build_generator(schema: Schema, settings: Mapping[str, Any], *, key: PRNGKey
         kind = TableGenerator
     elif named == "residual":
         kind = ResidualGenerator
+    elif named == "deconvolution":
+        kind = DeconvolutionGenerator
     return kind(schema, **plain, key=key)
 
 

@@ -10,6 +10,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..draws import normal
 from .upsample import upsampled_convolution
 
+SMALL_DEVIATION = 0.02
+"""Of weights at the start, as G-PATE's program has them."""
+
 
 class Norm(eqx.Module):
     """Batch normalisation over all axes but the last; frozen once statistics are set."""
@@ -45,6 +48,12 @@ class Dense(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         return x @ self.weight + self.bias
+
+
+def small_start(layer: Dense) -> Dense:
+    """The layer with weights of a smaller deviation."""
+    scaled = SMALL_DEVIATION * layer.weight / jnp.sqrt(2.0 / layer.weight.shape[0])
+    return eqx.tree_at(lambda d: d.weight, layer, scaled)
 
 
 class Conv(eqx.Module):

@@ -72,10 +72,11 @@ class Block(eqx.Module):
             _started(eqx.nn.Conv2d, inputs, outputs, 1, stride, key=keys[2]) if changed else None
         )
 
-    def __call__(self, x: Array) -> Array:
-        y = jax.nn.relu(self.norms[0](self.convolutions[0](x)))
-        y = self.norms[1](self.convolutions[1](y))
-        return jax.nn.relu(y + (x if self.past is None else self.past(x)))
+    def layers(self, x: Array) -> tuple[Array, Array]:
+        """What comes out of the first layer, and of both."""
+        first = jax.nn.relu(self.norms[0](self.convolutions[0](x)))
+        y = self.norms[1](self.convolutions[1](first))
+        return first, jax.nn.relu(y + (x if self.past is None else self.past(x)))
 
 
 class ResNet18(eqx.Module):
@@ -105,15 +106,19 @@ class ResNet18(eqx.Module):
             inputs = outputs
         self.head = _started(eqx.nn.Linear, inputs, classes, key=next(keys))
 
-    def activations(self, image: Float[Array, "channels height width"]) -> list[Array]:
-        """What the four stages make of an image, (channels, height, width) each."""
+    def activations(
+        self, image: Float[Array, "channels height width"], *, every_layer: bool = False
+    ) -> list[Array]:
+        """What the four stages make of an image, or the 17 layers before the last, (channels, height, width)
+        each."""
         x = jax.nn.relu(self.norm(self.stem(image)))
-        activations = []
+        of_layers, of_stages = [x], []
         for stage in self.stages:
             for block in stage:
-                x = block(x)
-            activations.append(x)
-        return activations
+                first, x = block.layers(x)
+                of_layers += [first, x]
+            of_stages.append(x)
+        return of_layers if every_layer else of_stages
 
     def __call__(self, image: Float[Array, "channels height width"]) -> Float[Array, " classes"]:
         return self.head(self.activations(image)[-1].mean(axis=(1, 2)))

@@ -60,10 +60,15 @@ def bench(name: str) -> Bench:
     return Bench(name, schema, read(train, schema), read(test, schema))
 
 
+def declared_rows(name: str) -> int:
+    """How many training rows the data set's schema declares; 0: it does not say."""
+    schema = EXTRA[name]()[0] if name in EXTRA else datasets.schema(name)
+    return schema.rows or 0
+
+
 def delta_of(name: str, wanted: float) -> float:
     """The paper's delta, or a smaller one where it is not below one over the declared rows."""
-    schema = EXTRA[name]()[0] if name in EXTRA else datasets.schema(name)
-    return min(wanted, 0.9 / (schema.rows or 1))
+    return min(wanted, 0.9 / (declared_rows(name) or 1))
 
 
 def missing(name: str) -> str:

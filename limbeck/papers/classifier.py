@@ -23,15 +23,18 @@ def classifier_identity(cell: Cell, seed: int) -> dict[str, object]:
         "epsilon": cell.epsilon,
         "delta": delta_of(cell.data, cell.delta),
         "seed": seed,
-        "code": [code_digest(PrivateClassifier.__module__), code_digest(score_chances.__module__)],
     }
+
+
+def classifier_code() -> list[str]:
+    return [code_digest(PrivateClassifier.__module__), code_digest(score_chances.__module__)]
 
 
 def score_classifier(
     cell: Cell, stand: Bench, *, seed: int, keep: Keep, progress: Progress
 ) -> dict[str, float]:
     """Accuracy and further figures of a classifier that spends the cell's budget on the real rows."""
-    ledger = Ledger(keep.ledger(classifier_identity(cell, seed)))
+    ledger = Ledger(keep.ledger(classifier_identity(cell, seed) | {"code": classifier_code()}))
     budget = Budget(cell.epsilon, delta_of(cell.data, cell.delta))
     trained = train_classifier(stand.train, budget, ledger=ledger, seed=seed, progress=progress)
     x_test, y_test = stand.rows("test")

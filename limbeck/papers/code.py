@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -30,6 +31,25 @@ def code_digest(module: str, *, alone: bool = False) -> str:
     for name in [module] if alone else sorted(_closure(module)):
         total.update(f"{name} {_own_digest(name)}\n".encode())
     return total.hexdigest()[:24]
+
+
+@cache
+def commit() -> str:
+    """The commit that this code was checked out from, with "-dirty" behind it where files differ from it;
+    "" where it does not lie in a repository."""
+    command = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty",
+        "--exclude=*",
+    ]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def _closure(module: str) -> set[str]:

@@ -76,6 +76,8 @@ class Cell:
     """Whether `--quick` runs it."""
     reduced: Mapping[str, Any] = field(default_factory=dict)
     """Settings that `--quick` changes."""
+    reduced_rows: int | None = None
+    """How many rows, at most, the score learns from with `--quick`; None: as many as without."""
     reduced_minutes: float | None = None
 
     @property
@@ -157,7 +159,7 @@ def _cells(facts: Mapping[str, Any]) -> Iterator[Cell]:
     columns = facts.get("columns") or [
         {"name": n, "figure": n} for n in ("rows", "classes", "features")
     ]
-    common = {k: facts[k] for k in ("score", "figure") if k in facts}
+    common = {k: facts[k] for k in ("score", "figure", "reduced_rows") if k in facts}
     quotes = _quotes(facts, columns)
     for row, in_row in facts["rows"].items():
         for column in columns:
@@ -201,7 +203,7 @@ def _cell(facts: Mapping[str, Any], **placed: Any) -> Cell:
     making = next((m for m in ("quoted", "real", "classifier") if facts.get(m)), "method")
     keep = (
         "data", "method", "settings", "epsilon", "score", "score_rows", "augment", "figure",
-        "minutes", "pace", "reduced", "reduced_minutes",
+        "minutes", "pace", "reduced", "reduced_rows", "reduced_minutes",
     )  # fmt: skip
     sizes = facts.get("quick_per_class")
     return Cell(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import LimbeckError
+from .code import commit
 
 
 def default_folder() -> Path:
@@ -22,7 +24,11 @@ def default_folder() -> Path:
 
 
 class Keep:
-    """Results under the digest of all they depend on, the code that made them included."""
+    """Results under the digest of what was asked for; each says which code made it.
+
+    A result of other code than today's is not taken for one of today's. It stays, to be shown for what
+    it is, until it is made again.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or default_folder()
@@ -44,28 +50,43 @@ class Keep:
 
     def measured(self, fixed: Mapping[str, object]) -> Path | None:
         """A release with the same measurements, whatever was made of them."""
-        entry = self.load(fixed)
+        entry = self.load(fixed, ())
         folder = None if entry is None else self.folder / "releases" / entry["release"]
         return folder if folder is not None and folder.exists() else None
 
     def remember(self, fixed: Mapping[str, object], folder: Path) -> None:
         """Note which release has the measurements that these settings ask for."""
-        self.save(fixed, {"release": folder.name})
+        self.save(fixed, {"release": folder.name}, ())
 
-    def load(self, identity: Mapping[str, object]) -> dict[str, Any] | None:
-        """What was computed for this identity before, if anything."""
-        path = self.folder / "scores" / f"{_digest(identity)}.json"
+    def load(self, identity: Mapping[str, object], code: Sequence[str]) -> dict[str, Any] | None:
+        """What this code computed for this identity before, if anything."""
+        record = self.record(identity)
+        return record["found"] if record and record["code"] == list(code) else None
+
+    def record(self, identity: Mapping[str, object]) -> dict[str, Any] | None:
+        """What any code computed for it, last: `found`, the digests of its `code`, `commit` and `date`."""
         try:
-            return json.loads(path.read_text())["found"]
-        except (OSError, ValueError, KeyError):  # none yet, or half written by a killed run
+            record = json.loads(self._path(identity).read_text())
+        except (OSError, ValueError):  # none yet, or half written by a killed run
             return None
+        return record if {"found", "code", "commit", "date"} <= set(record) else None
 
-    def save(self, identity: Mapping[str, object], result: Mapping[str, Any]) -> None:
-        """Keep what was computed: written whole or not at all."""
-        path = self.folder / "scores" / f"{_digest(identity)}.json"
+    def save(
+        self, identity: Mapping[str, object], result: Mapping[str, Any], code: Sequence[str]
+    ) -> None:
+        """Keep what was computed."""
+        made = {"code": list(code), "commit": commit(), "date": time.strftime("%Y-%m-%d")}
+        self.put(identity, {"identity": identity, **made, "found": result})
+
+    def put(self, identity: Mapping[str, object], record: Mapping[str, Any]) -> None:
+        """Keep a record as it is: written whole or not at all."""
+        path = self._path(identity)
         partial = path.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps({"identity": identity, "found": result}, indent=2))
+        partial.write_text(json.dumps(record, indent=2))
         partial.replace(path)
+
+    def _path(self, identity: Mapping[str, object]) -> Path:
+        return self.folder / "scores" / f"{_digest(identity)}.json"
 
 
 def _digest(identity: Mapping[str, object]) -> str:

@@ -16,7 +16,7 @@ from ..methods import METHODS, AbstractMeasureOnce, AbstractMethod, Distilled, o
 from ..progress import Progress
 from ..release import Images, Release
 from ..run import Recipe, distill, make_method, packaged_recipes, redistill
-from .bench import Bench, NotRun, delta_of
+from .bench import Bench, NotRun, declared_rows, delta_of
 from .code import code_digest
 from .exhibit import Cell
 from .keep import Keep
@@ -32,7 +32,9 @@ class TrainingRows:
     slots: np.ndarray
     labels: np.ndarray
     targets: np.ndarray | None = None
-    """Learned labels, where the method makes some."""
+    """Learned labels of a kernel's learner, where the method makes some."""
+    soft: np.ndarray | None = None
+    """Soft labels for networks, where the method makes some."""
     release: Release | None = None
     method: AbstractMethod | None = None
 
@@ -83,11 +85,12 @@ def make_rows(
     cell: Cell, bench: Bench, *, seed: int, quick: bool, keep: Keep, progress: Progress
 ) -> TrainingRows:
     """Rows of a cell: real ones, or those of its release."""
+    learned = learned_rows(cell, quick)
     if cell.making == "real":
-        return _real(cell, bench, seed)
+        return _real(cell, bench, seed, learned)
     method, _ = method_of(cell, quick=quick)
     release = make_release(cell, method, bench, seed=seed, keep=keep, progress=progress)
-    return _released(cell, release, method, seed)
+    return _released(release, method, seed, learned)
 
 
 def make_release(
@@ -98,7 +101,7 @@ def make_release(
     Methods that measure once pay once: cells that differ in free settings alone are made from the
     measurements of whichever came first.
     """
-    identity = release_identity(cell, method, seed)
+    identity = release_identity(cell, method, seed) | {"code": release_code(method)}
     folder = keep.release(identity)
     if folder.exists():
         return Release.load(folder)
@@ -135,27 +138,49 @@ def release_identity(cell: Cell, method: AbstractMethod, seed: int) -> dict[str,
         "epsilon": cell.epsilon,
         "delta": delta_of(cell.data, cell.delta),
         "seed": seed,
-        "code": [code_digest(type(method).__module__), code_digest(DISTILLING)],
     }
 
 
-def _released(cell: Cell, release: Release, method: AbstractMethod, seed: int) -> TrainingRows:
+def release_code(method: AbstractMethod) -> list[str]:
+    """Digests of the code that makes a release: the method's, and that which answers it."""
+    return [code_digest(type(method).__module__), code_digest(DISTILLING)]
+
+
+def _released(
+    release: Release, method: AbstractMethod, seed: int, learned: int | None
+) -> TrainingRows:
     source = release.source
     if isinstance(source, Distilled):  # the exact numbers, as a learner gets them
-        return TrainingRows(source.slots, source.labels, source.targets, release, method)
+        return TrainingRows(
+            source.slots, source.labels, source.targets, source.soft, release, method
+        )
     data = released_data(release)
-    if cell.score_rows is not None:
-        drawn = release.sample(cell.score_rows, seed=seed)
+    if learned is not None:
+        drawn = release.sample(learned, seed=seed)
         plain = (drawn.images, drawn.labels) if isinstance(drawn, Images) else drawn
         data = read(plain, release.schema)
     rows = bare_rows(data)  # released rows: nothing private about them
     kept = np.flatnonzero(rows.labels >= 0)
     return TrainingRows(
-        release.schema.expand(rows.cells[kept]), rows.labels[kept], None, release, method
+        release.schema.expand(rows.cells[kept]), rows.labels[kept], release=release, method=method
     )
 
 
-def _real(cell: Cell, bench: Bench, seed: int) -> TrainingRows:
+def learned_rows(cell: Cell, quick: bool) -> int | None:
+    """How many rows a cell's score learns from; None: all."""
+    return cell.reduced_rows if quick and fewer_rows(cell) else cell.score_rows
+
+
+def fewer_rows(cell: Cell) -> bool:
+    """Whether `--quick` takes some of the cell's rows away: never those of a small, fixed set."""
+    if cell.reduced_rows is None or cell.reduced_rows >= declared_rows(cell.data):
+        return False
+    if cell.making == "method" and method_of(cell, quick=True)[0].fixed_size:
+        return False
+    return cell.score_rows is None or cell.score_rows > cell.reduced_rows
+
+
+def _real(cell: Cell, bench: Bench, seed: int, rows: int | None) -> TrainingRows:
     """Real training rows: all, so many of each class, or so many at random."""
     slots, labels = bench.rows("train")
     rng = np.random.default_rng(seed)
@@ -163,7 +188,7 @@ def _real(cell: Cell, bench: Bench, seed: int) -> TrainingRows:
         each = [np.flatnonzero(labels == c) for c in range(len(bench.schema.classes))]
         at = np.concatenate([rng.choice(places, cell.per_class, False) for places in each])
         return TrainingRows(slots[at], labels[at])
-    if cell.score_rows is not None:
-        at = rng.permutation(len(labels))[: cell.score_rows]
+    if rows is not None:
+        at = rng.permutation(len(labels))[:rows]
         return TrainingRows(slots[at], labels[at])
     return TrainingRows(slots, labels)

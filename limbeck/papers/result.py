@@ -27,6 +27,8 @@ class Result:
     text: str = ""
     """Where ours is not a number: a picture's place, a recipe."""
     reduced: bool = False
+    older: str = ""
+    """Commit and date of the code that made it, where that is not today's."""
     note: str = ""
     """Why it was not run, or in what it differs from the paper."""
     seconds: float = 0.0
@@ -61,6 +63,7 @@ class Result:
             "difference": self.difference,
             "status": self.status,
             "reduced": self.reduced,
+            "older_code": self.older,
             "text": self.text,
             "note": self.note,
             "seconds": round(self.seconds, 1),
@@ -104,7 +107,8 @@ class Report:
             difference += f" (to {self._number(cell.beside.value)})"
         common = self._common_notes()
         note = f"({common.index(result.note) + 1})" if result.note in common else result.note
-        remark = "; ".join(filter(None, ["*reduced*" if result.reduced else "", note]))
+        older = f"*code of {result.older}*" if result.older else ""
+        remark = "; ".join(filter(None, ["*reduced*" if result.reduced else "", note, older]))
         quote = cell.theirs
         return (
             cell.row,
@@ -156,6 +160,11 @@ class Report:
             )
         if any(r.reduced for r in there):
             notes.append("*reduced*: fewer steps or rows than the paper's, as the remark says.")
+        if any(r.older for r in there):
+            notes.append(
+                "*code of ...*: made at that commit. The method, what answers it or the scores have changed "
+                "since, perhaps in nothing that matters here; a run without `--known` makes the cell anew."
+            )
         if any(r.difference is not None and r.cell.theirs is None for r in there):
             notes.append("Our own methods are compared with the paper's number in brackets.")
         notes += [f"({i}) {note}" for i, note in enumerate(self._common_notes(), 1)]

@@ -16,12 +16,21 @@ from ..methods import AbstractKernelMethod
 from ..progress import Progress
 from ..scores import TWELVE
 from .bench import NotRun, bench, missing
-from .classifier import REMARK, classifier_identity, score_classifier
+from .classifier import REMARK, classifier_code, classifier_identity, score_classifier
 from .code import code_digest
 from .exhibit import Cell, Exhibit
 from .keep import Keep
 from .kernelerror import kernel_errors
-from .making import make_release, make_rows, method_of, recipe_path, release_identity
+from .making import (
+    fewer_rows,
+    learned_rows,
+    make_release,
+    make_rows,
+    method_of,
+    recipe_path,
+    release_code,
+    release_identity,
+)
 from .result import DONE, QUOTED, Report, Result
 from .scoring import ONE_FIGURE, SCORES, Task
 
@@ -60,17 +69,17 @@ def estimate(
             if exhibit.kind == "pictures":
                 there = _known(exhibit, cell, quick, each, keep)
                 known, run = known + there, run + (not there)
-                minutes += 0.0 if there else _minutes(cell, quick)
+                minutes += 0.0 if there else minutes_of(cell, quick)
                 continue
             for seed in range(each):
-                identity = _identity(cell, seed, quick)
-                if keep.load(identity) is not None:
+                identity = identity_of(cell, seed, quick)
+                if keep.load(identity, _code(cell, quick)) is not None:
                     known += 1
                     continue
                 run += 1
                 if str(identity) not in counted:  # several figures of one score are one run
                     counted.add(str(identity))
-                    minutes += _minutes(cell, quick)
+                    minutes += minutes_of(cell, quick)
         except NotRun:
             left += 1
     return Estimate(run, known, left, minutes)
@@ -95,7 +104,7 @@ def reproduce(
         seeds: Repetitions; by default 1 with `quick`, else as many as the paper averages, at most 5.
         only: Run only cells whose row or column contains this text.
         cache: Folder of releases and scores; by default in the user's cache folder.
-        known: Run nothing: only show what earlier runs found.
+        known: Run nothing: only show what earlier runs found, by today's code or another.
         progress: Called with a cell and the fraction of it that is done.
         each: Called with each result as it is found.
     """
@@ -132,7 +141,6 @@ def _result(
     phase: str,
     progress: Progress,
 ) -> Result:
-    reduced = quick and bool(cell.reduced)
     try:
         _check(cell, quick, only)
         if exhibit.kind == "data":
@@ -141,12 +149,12 @@ def _result(
             raise NotRun("not yet")
         if exhibit.kind == "pictures":
             return _picture(cell, quick, keep, phase, progress)
-        remark = _remark(cell, quick)
-        values, seconds = [], 0.0
+        values, seconds, older = [], 0.0, ""
         for seed in range(seeds):
             begun = time.perf_counter()
             inner = _inside(progress, phase, seed, seeds)
-            score = _scored(cell, seed, quick, keep, inner)
+            score, made = _scored(cell, seed, quick, keep, inner, known)
+            older = older or made
             seconds += score.get("seconds", time.perf_counter() - begun)
             if cell.figure not in score["figures"]:
                 raise NotRun(f"the score gives no '{cell.figure}' here")
@@ -154,8 +162,8 @@ def _result(
             values.append(factor * score["figures"][cell.figure])
         progress(phase, 1.0)
         return Result(
-            cell=cell, status=DONE, values=tuple(values), reduced=reduced, note=remark,
-            seconds=seconds,
+            cell=cell, status=DONE, values=tuple(values), reduced=_reduced(cell, quick),
+            older=older, note=_remark(cell, quick), seconds=seconds,
         )  # fmt: skip
     except NotRun as reason:
         if cell.making == "quoted":
@@ -180,11 +188,14 @@ def _check(cell: Cell, quick: bool, only: str) -> None:
 
 
 def _known(exhibit: Exhibit, cell: Cell, quick: bool, seeds: int, keep: Keep) -> bool:
-    """Whether earlier runs found all that the cell needs."""
+    """Whether earlier runs found all that the cell needs; scores by whatever code."""
     if exhibit.kind == "pictures":
-        method, _ = method_of(cell, quick=quick)
-        return keep.release(release_identity(cell, method, 0)).exists()
-    return all(keep.load(_identity(cell, seed, quick)) is not None for seed in range(seeds))
+        return _picture_folder(cell, quick, keep).exists()
+    return all(keep.record(identity_of(cell, seed, quick)) is not None for seed in range(seeds))
+
+
+def _reduced(cell: Cell, quick: bool) -> bool:
+    return quick and (bool(cell.reduced) or fewer_rows(cell))
 
 
 def _remark(cell: Cell, quick: bool) -> str:
@@ -193,15 +204,22 @@ def _remark(cell: Cell, quick: bool) -> str:
         remarks.append(method_of(cell, quick=quick)[1])
     if quick and cell.reduced:
         remarks.append(", ".join(f"{k} = {v}" for k, v in cell.reduced.items()))
+    if quick and fewer_rows(cell):
+        remarks.append(f"classifiers see {cell.reduced_rows:,} rows")
     return "; ".join(filter(None, remarks))
 
 
-def _scored(cell: Cell, seed: int, quick: bool, keep: Keep, progress: Progress) -> dict[str, Any]:
-    """Figures of a cell's score, from the cache or computed and kept."""
-    identity = _identity(cell, seed, quick)
-    score = keep.load(identity)
+def _scored(
+    cell: Cell, seed: int, quick: bool, keep: Keep, progress: Progress, known: bool
+) -> tuple[dict[str, Any], str]:
+    """Figures of a cell's score, from the cache or computed and kept; and, where `known` allows other code
+    than today's, which made them."""
+    identity, code = identity_of(cell, seed, quick), _code(cell, quick)
+    score = keep.load(identity, code)
     if score is not None:
-        return score
+        return score, ""
+    if known and (record := keep.record(identity)) is not None:
+        return record["found"], ", ".join(filter(None, (record["commit"], record["date"])))
     stand = bench(cell.data)
     begun = time.perf_counter()
     if cell.making == "classifier":
@@ -211,12 +229,12 @@ def _scored(cell: Cell, seed: int, quick: bool, keep: Keep, progress: Progress) 
         task = Task(cell, stand, rows, seed, lambda done: progress(cell.score, done))
         figures = SCORES[cell.score](task)
     score = {"figures": figures, "seconds": time.perf_counter() - begun}
-    keep.save(identity, score)
-    return score
+    keep.save(identity, score, code)
+    return score, ""
 
 
-def _identity(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
-    """All that a cell's score depends on."""
+def identity_of(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
+    """All that a cell's score depends on but the code."""
     if cell.making == "classifier":
         return classifier_identity(cell, seed)
     if cell.making == "real":
@@ -228,11 +246,23 @@ def _identity(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
         "kind": "score",
         "made": rows,
         "score": cell.score,
-        "rows": cell.score_rows,
+        "rows": learned_rows(cell, quick),
         "augment": cell.augment,
         "figure": figure,
-        "code": [code_digest(SCORES_ROOM), code_digest(Task.__module__, alone=True)],
     }
+
+
+def _code(cell: Cell, quick: bool) -> list[str]:
+    """Digests of the code that makes a cell's score."""
+    if cell.making == "classifier":
+        return classifier_code()
+    making = [] if cell.making == "real" else release_code(method_of(cell, quick=quick)[0])
+    return [*making, code_digest(SCORES_ROOM), code_digest(Task.__module__, alone=True)]
+
+
+def _picture_folder(cell: Cell, quick: bool, keep: Keep) -> Path:
+    method, _ = method_of(cell, quick=quick)
+    return keep.release(release_identity(cell, method, 0) | {"code": release_code(method)})
 
 
 def _picture(cell: Cell, quick: bool, keep: Keep, phase: str, progress: Progress) -> Result:
@@ -240,11 +270,11 @@ def _picture(cell: Cell, quick: bool, keep: Keep, phase: str, progress: Progress
     method, _ = method_of(cell, quick=quick)
     begun = time.perf_counter()
     make_release(cell, method, stand, seed=0, keep=keep, progress=_inside(progress, phase, 0, 1))
-    folder = keep.release(release_identity(cell, method, 0))
+    folder = _picture_folder(cell, quick, keep)
     progress(phase, 1.0)
     return Result(
         cell=cell, status=DONE, text=str(folder / "contact-sheet.png"), note=_remark(cell, quick),
-        reduced=quick and bool(cell.reduced), seconds=time.perf_counter() - begun,
+        reduced=_reduced(cell, quick), seconds=time.perf_counter() - begun,
     )  # fmt: skip
 
 
@@ -286,8 +316,9 @@ def _seeds(wanted: int | None, usual: int) -> int:
     return count
 
 
-def _minutes(cell: Cell, quick: bool) -> float:
-    if quick and cell.reduced and cell.reduced_minutes is not None:
+def minutes_of(cell: Cell, quick: bool) -> float:
+    """About how long a cell takes on two cores."""
+    if _reduced(cell, quick) and cell.reduced_minutes is not None:
         return cell.reduced_minutes
     if cell.pace:
         return _paced(cell, quick)

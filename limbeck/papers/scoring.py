@@ -80,7 +80,7 @@ def ridge(task: Task) -> dict[str, float]:
 def convnet(task: Task) -> dict[str, float]:
     """A fresh ConvNet per seed, last epoch; with soft labels where the release has some."""
     x, x_test, y_test = _images(task)
-    targets = task.rows.labels if task.rows.targets is None else task.rows.targets
+    targets = task.rows.labels if task.rows.soft is None else task.rows.soft
     epochs = max(1, EPOCHS * EPOCH_ROWS // max(len(x), EPOCH_ROWS))
     accuracy = convnet_accuracy(
         x, targets, x_test, y_test, task.classes, seed=task.seed, epochs=epochs,

@@ -102,7 +102,7 @@ class Private:
     def estimate(self) -> Schema:
         """Settle, with the planned part of the budget, every bound and value the schema asks for: from
         here on rows are encoded with what was found. Returns the settled schema."""
-        if self.schema.estimated:
+        if self.schema.estimated_names:
             again = self._data.with_schema(self.schema.resolve(estimated(self)))
             if again._content() != self._data._content():
                 raise DataError("The data changed while they were being read. Run again.")

@@ -305,12 +305,14 @@ def _check_data(data: Mapping[str, Any]) -> None:
     rows = data["schema"]["rows"]
     if data["declared_rows"] != (None if rows == "measure" else rows):
         raise ReleaseError("The certificate's declared_rows are not those of its schema.")
-    persons = (data["schema"].get("person") or {}).get("persons")
-    if data.get("declared_persons") != persons:
+    person = data["schema"].get("person") or {}
+    if data.get("declared_persons") != person.get("persons"):
         raise ReleaseError("The certificate's declared_persons are not those of its schema.")
     if data["dataset"] != data["schema"]["dataset"]:
         raise ReleaseError("The certificate's dataset is not the one its schema names.")
     estimated, columns = data["estimated_columns"], {c["name"] for c in data["schema"]["column"]}
+    if isinstance(person.get("rows_per_person"), list):
+        columns.add(person["column"])  # whose ids may have numbers of rows that were bought
     if not (isinstance(estimated, list) and set(estimated) <= columns):
         raise ReleaseError("The certificate's estimated_columns are not columns of its schema.")
 

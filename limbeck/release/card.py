@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..schema import Category, Column, Schema
+from ..schema import Category, Column, Schema, mean_rows
 
 _CONTENTS = {
     "data.parquet": "the released rows",
@@ -82,7 +82,7 @@ It rests on these assumptions:
 and has these limits:
 
 {_bullets(certificate["limits"])}
-{_rules(certificate)}## Contents
+{_ids(schema)}{_rules(certificate)}## Contents
 
 {contents}
 ## Please cite
@@ -92,6 +92,22 @@ and has these limits:
 """
     # Names and values are the owner's words, and stay words: a page made of the card runs none of them.
     return head + re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", body)
+
+
+def _ids(schema: Schema) -> str:
+    """What ids of persons mean; nothing where there are none."""
+    if schema.person is None:
+        return ""
+    name, shares = schema.person.column, schema.person.shares
+    rows = (
+        "Every row is another person's."
+        if shares is None
+        else f"How many rows a person has follows the shares in `schema.toml`: {mean_rows(schema.person):.3g} "
+        "on average. Rows are drawn one by one: nothing ties those of one person together but the id."
+    )
+    return (
+        f"## Persons\n\nIds in `{name}` are counted afresh from 1 and belong to no one. {rows}\n\n"
+    )
 
 
 def _rules(certificate: Mapping[str, Any]) -> str:
@@ -177,7 +193,10 @@ def make_croissant(
                 "@type": "cr:RecordSet",
                 "@id": "rows",
                 "name": "rows",
-                "field": [_field(c, main) for c in schema.columns],
+                "field": [
+                    *(_field(c.name, _data_type(c), main) for c in schema.columns),
+                    *(_field(name, "sc:Integer", main) for name in id_names(schema)),
+                ],
             }
         ]
     return described
@@ -191,7 +210,13 @@ def citations(certificate: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _field(column: Column, file: str) -> dict[str, Any]:
+def id_names(schema: Schema) -> list[str]:
+    """Columns of a release that hold fresh ids."""
+    persons = [schema.person.column] if schema.person else []
+    return persons + [column.name for column in schema.unread if column.kind == "id"]
+
+
+def _data_type(column: Column) -> str:
     kinds = {
         "integer": "sc:Integer",
         "float": "sc:Float",
@@ -199,19 +224,19 @@ def _field(column: Column, file: str) -> dict[str, Any]:
         "date": "sc:Date",
         "datetime": "sc:DateTime",
     }
-    kind = kinds.get(column.kind, "sc:Text")
-    if (
-        isinstance(column, Category)
-        and not column.boolean
-        and all(isinstance(v, int) for v in column.values)
-    ):
-        kind = "sc:Integer"
+    whole = isinstance(column, Category) and all(isinstance(v, int) for v in column.values)
+    if whole and column.kind != "boolean":
+        return "sc:Integer"
+    return kinds.get(column.kind, "sc:Text")
+
+
+def _field(name: str, kind: str, file: str) -> dict[str, Any]:
     return {
         "@type": "cr:Field",
-        "@id": f"rows/{column.name}",
-        "name": column.name,
+        "@id": f"rows/{name}",
+        "name": name,
         "dataType": kind,
-        "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
+        "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
     }
 
 

@@ -248,7 +248,7 @@ def _data(plan: Plan, schema: Schema, facts: Mapping[str, Any]) -> dict[str, Any
         "declared_persons": schema.person.persons if schema.person else None,
         "schema_sha256": schema.digest,
         "schema": facts,
-        "estimated_columns": [c.name for c in plan.schema.estimated],
+        "estimated_columns": list(plan.schema.estimated_names),
     }
 
 

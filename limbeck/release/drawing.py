@@ -17,7 +17,7 @@ import pandas as pd
 from ..errors import LimbeckError
 from ..methods import ANYTHING, Given, RowSource, Wanted
 from ..methods.wanted import chosen_rows
-from ..schema import Among, Category, Condition, GivenRows, Learned, Schema
+from ..schema import Among, Category, Condition, GivenRows, Learned, Schema, bins_of
 from .images import Images
 
 ROUNDS = 25
@@ -143,7 +143,7 @@ class _Ruled:
     def _redraw(self, found: Values, bad: np.ndarray, seed: int) -> None:
         """Other rows of the same classes in the places of bad ones, as long as that helps."""
         given = self.wanted.given
-        label = self.schema.label
+        label, target = self.schema.label, self.schema.target
         for turn in range(ROUNDS):
             at = np.flatnonzero(bad)
             if not len(at):
@@ -153,6 +153,9 @@ class _Ruled:
                 labels = given.labels[at]
             elif label is not None:
                 labels = found[label.name][at].astype(np.int64)
+            elif target is not None:
+                cells = target.number.encode(found[target.name][at])
+                labels = bins_of(cells, len(self.schema.classes)).astype(np.int64)
             other = _taken(given, at, labels, len(self.schema.inputs))
             wanted = replace(self.wanted, given=other, even=False, shares=None)
             once = int(np.random.default_rng([seed, 3, turn]).integers(1 << 31))

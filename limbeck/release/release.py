@@ -138,7 +138,7 @@ def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
     if not schema.image:
         dataset = read_data(folder / "data.parquet", schema.without_person())
         if schema.rules:
-            return _ruled_rows(dataset, folder)
+            return _ruled_rows(dataset, schema, folder)
         rows = bare_rows(dataset)  # released rows: nothing private about them
         return schema.decode(np.asarray(rows.cells), rows.labels)
     file = read_arrays(folder / "data.npz")
@@ -146,9 +146,9 @@ def _load_data(folder: Path, schema: Schema) -> pd.DataFrame | Images:
     return Images(images, file.get("labels", np.asarray([""] * len(images))))
 
 
-def _ruled_rows(dataset: Dataset, folder: Path) -> pd.DataFrame:
+def _ruled_rows(dataset: Dataset, schema: Schema, folder: Path) -> pd.DataFrame:
     """Released rows as they were written; a release whose rows break a rule is refused."""
-    schema, parts = dataset.schema, []
+    parts = []
     for raw in bare_values(dataset):
         values = schema.learned.values_of(raw)
         for text, broken in schema.learned.broken(values).items():

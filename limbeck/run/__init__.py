@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .recipe import Recipe as Recipe
     from .recipe import make_method as make_method
     from .recipe import packaged_recipes as packaged_recipes
+    from .tuning import Near as Near
     from .tuning import Right as Right
     from .tuning import tune as tune
 else:
@@ -21,6 +22,6 @@ else:
             "classifier": "PrivateClassifier train_classifier",
             "distilling": "distill redistill",
             "recipe": "Recipe make_method packaged_recipes",
-            "tuning": "Right tune",
+            "tuning": "Near Right tune",
         },
     )

@@ -23,7 +23,7 @@ from ..release import (
     redistilled,
     schema_check_section,
 )
-from ..schema import Schema
+from ..schema import Schema, mean_rows
 from .recipe import make_method
 
 IMAGE_ROWS = 10_000
@@ -174,7 +174,10 @@ def _check_rows(method: AbstractInquiry, rows: int) -> None:
 def release_size(product: Product, schema: Schema) -> int:
     """How many rows to release when nobody said."""
     many = schema.image and isinstance(product.source, Generated)
-    return min(product.rows, IMAGE_ROWS) if many else product.rows
+    rows = min(product.rows, IMAGE_ROWS) if many else product.rows
+    if schema.rows is None and schema.person and product.source.kind != "distilled":
+        return round(rows * mean_rows(schema.person))  # persons were counted
+    return rows
 
 
 def _make(

@@ -21,7 +21,7 @@ from jaxtyping import Array
 from ..accounting import STOPPING, Budget, Charge, draw_runs, stopping_cost
 from ..data import Dataset
 from ..errors import LimbeckError, fraction
-from ..evaluation import Linear, learn, released_data
+from ..evaluation import Linear, LinearNumber, learn, released_data
 from ..ledger import Ledger, PaidRun, paid_run, randomness
 from ..methods import AbstractMeasureOnce, AbstractMethod, Product
 from ..planning import CHOICE, Plan, plan, plan_stopping
@@ -40,6 +40,9 @@ from .distilling import check_read, release_size
 
 MOST = 32
 """Candidates, at most: a choice among many is a search, and wants more noise than it gains."""
+
+TENTH = 0.1
+"""Part of a target's declared range by which a prediction is wrong altogether."""
 
 CANDIDATES = "candidates"
 """The one phase that is shown while randomly many candidates are run."""
@@ -68,10 +71,6 @@ class Right(eqx.Module):
     def chunk(self) -> int:
         return getattr(self.features, "chunk", 0)
 
-    @classmethod
-    def of(cls, learned: Sequence[Linear]) -> Right:
-        return cls(jnp.stack([one.weights for one in learned]), learned[0].features)
-
     def __call__(self, rows: Array, labels: Array) -> tuple[Array, Array]:
         if self.features is None:
             phi = jnp.concatenate([rows, jnp.ones((len(rows), 1), rows.dtype)], axis=1)
@@ -84,6 +83,39 @@ class Right(eqx.Module):
         return right, jnp.zeros_like(labels)
 
 
+class Near(eqx.Module):
+    """How near several predictions of a target come to a row's, (rows, predictions): 1 at no error, 0
+    from a tenth of the declared range on, in the declared scale. Compared as `Right`."""
+
+    weights: Array
+    at: int = eqx.field(static=True)
+    groups: int = eqx.field(static=True, default=1)
+
+    @property
+    def size(self) -> int:
+        return len(self.weights)
+
+    @property
+    def norm_bound(self) -> float:
+        return 1.0 if self.size == 1 else float(np.sqrt(self.size)) / 2
+
+    def __call__(self, rows: Array, labels: Array) -> tuple[Array, Array]:
+        said = rows @ self.weights[:, :-1].T + self.weights[:, -1]
+        near = jnp.clip(1 - jnp.abs(said - rows[:, self.at : self.at + 1]) / TENTH, 0.0, 1.0)
+        if self.size > 1:
+            near = near - near.mean(axis=1, keepdims=True)
+        return near, jnp.zeros_like(labels)
+
+
+def _compared(learned: Sequence[Linear | LinearNumber]) -> Right | Near:
+    """The map that says of each row which of several predictions are good."""
+    first = learned[0]
+    weights = jnp.stack([one.weights for one in learned])
+    if isinstance(first, LinearNumber):
+        return Near(weights, first.at)
+    return Right(weights, first.features)
+
+
 @dataclass(frozen=True, eq=False)
 class Try:
     """A candidate that was made: its release, but for the certificate."""
@@ -91,7 +123,7 @@ class Try:
     method: AbstractMethod
     product: Product
     drawn: Drawn
-    learned: Linear
+    learned: Linear | LinearNumber
     learner: str
 
 
@@ -196,8 +228,10 @@ def _checked(data: Dataset, candidates: Sequence[AbstractMethod], given: Budget 
         raise LimbeckError("Two candidates are the same.")
     if not budget.private:
         raise LimbeckError("Choosing settings is for runs with a finite epsilon.")
-    if data.schema.label is None or len(data.schema.classes) < 2:
-        raise LimbeckError("Candidates are compared by a classifier; the schema declares no label.")
+    if data.schema.target is None and (data.schema.label is None or len(data.schema.classes) < 2):
+        raise LimbeckError(
+            "Candidates are compared by what they predict; the schema declares no label and no target."
+        )
     return budget
 
 
@@ -226,7 +260,7 @@ def _from_measurements(task: _Task) -> Release:
             its_progress = _named(progress, number, len(candidates))
             product = method.distill(schema, measured, seed=seed, progress=its_progress)
             tries.append(_tried(paid, method, product, task.rows))
-        right = private.ask(CHOICE, Right.of([t.learned for t in tries])).values[0]
+        right = private.ask(CHOICE, _compared([t.learned for t in tries])).values[0]
         best = tries[int(np.argmax(right))]
         chosen = {
             "way": "one set of measurements",
@@ -271,7 +305,7 @@ def _by_stopping(task: _Task) -> Release:
             assert isinstance(method, AbstractMethod)
             product = method.run(private, seed=seed, progress=_silent)
             candidate = _tried(part, method, product, task.rows)
-            score = float(private.ask(CHOICE, Right.of([candidate.learned])).values[0, 0])
+            score = float(private.ask(CHOICE, _compared([candidate.learned])).values[0, 0])
             private.executed()
             if best is None or score > best[0]:
                 best = score, this, part, candidate, seed

@@ -17,6 +17,7 @@ from .fit import band_of as band_of
 from .fit import can_tell as can_tell
 from .fit import enough_rows as enough_rows
 from .fit import fits_of as fits_of
+from .fresh_ids import mean_rows as mean_rows
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime
 from .numeric import Numeric as Numeric

@@ -110,9 +110,13 @@ class Category:
 
     def expand(self, cells: np.ndarray) -> np.ndarray:
         slots = np.zeros((len(cells), self.slots), np.float32)
+        self.mark(cells, slots)
+        return slots
+
+    def mark(self, cells: np.ndarray, slots: np.ndarray) -> None:
+        """Put a one where each cell says, into slots of zeros."""
         rows = np.flatnonzero(cells >= 0)
         slots[rows, cells[rows].astype(np.int64)] = 1.0
-        return slots
 
     def collapse(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         weights = np.maximum(np.nan_to_num(slots.astype(np.float64)), 0)

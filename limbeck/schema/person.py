@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ..errors import SchemaError
+from .lifetime import is_number
 
 KINDS = ("text", "integer")
 MOST_ROWS = 10_000
@@ -34,6 +35,9 @@ class Person:
     """Rows of a person that are kept; a person with more is represented by a choice of them."""
     persons: int | None = None
     """Public, approximate number of persons; None: unknown."""
+    rows_per_person: Sequence[float] | str | None = None
+    """Shares of persons with one row, with two and so on, after which released rows get fresh ids;
+    "estimate": bought with some of the budget; None: every released row is another person's."""
     kind: str = "text"
     """How ids are compared: as texts ("007" is not "7"), or as whole numbers ("integer")."""
 
@@ -51,6 +55,27 @@ class Person:
             _check_whole("persons", self.persons)
         if self.kind not in KINDS:
             raise SchemaError(f'[person]: kind = "{self.kind}" must be "text" or "integer".')
+        if self.rows_per_person not in (None, "estimate"):
+            object.__setattr__(self, "rows_per_person", self._shares(self.rows_per_person))
+
+    def _shares(self, given: Any) -> tuple[float, ...]:
+        plain = isinstance(given, list | tuple) and all(is_number(s) and s >= 0 for s in given)
+        if not plain or not 0 < len(given) <= self.rows_at_most or sum(given) <= 0:
+            raise SchemaError(
+                '[person]: expected rows_per_person = "estimate", or the shares of persons with one row, with '
+                f"two and so on up to rows_at_most = {self.rows_at_most}; got {given!r}."
+            )
+        return tuple(float(share) for share in given)
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the shares of persons with so many rows are to be bought."""
+        return self.rows_per_person == "estimate"
+
+    @property
+    def shares(self) -> tuple[float, ...] | None:
+        """Shares of persons with one row, with two and so on; None: each released row is another's."""
+        return self.rows_per_person if isinstance(self.rows_per_person, tuple) else None
 
     def identity(self, text: str) -> str | None:
         """The one text of an id, however it is written: 7, " 7" and 7.0 are one person. None: no id."""
@@ -67,7 +92,11 @@ class Person:
             "rows_at_most": self.rows_at_most,
             "kind": self.kind,
         }
-        return facts if self.persons is None else facts | {"persons": self.persons}
+        if self.persons is not None:
+            facts["persons"] = self.persons
+        if self.rows_per_person is not None:
+            facts["rows_per_person"] = "estimate" if self.shares is None else list(self.shares)
+        return facts
 
 
 def parse_person(value: object) -> Person | None:
@@ -78,7 +107,7 @@ def parse_person(value: object) -> Person | None:
         raise SchemaError(
             f"expected a section [person] with column and rows_at_most, got {value!r}."
         )
-    known = ("column", "rows_at_most", "persons", "kind")
+    known = ("column", "rows_at_most", "persons", "kind", "rows_per_person")
     for key in value:
         if key not in known:
             raise SchemaError(f"[person]: unknown key '{key}'. Known: {', '.join(known)}.")

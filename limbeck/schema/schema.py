@@ -21,6 +21,7 @@ import pandas as pd
 from ..errors import SchemaError
 from .category import Category
 from .columns import Column
+from .fresh_ids import with_fresh_ids
 from .image import Image
 from .lifetime import Lifetime, is_number
 from .numeric import Numeric
@@ -129,11 +130,7 @@ class Schema:
         if self.rules != () or self.tables != ():
             object.__setattr__(self, "rules", check_rules(self.rules))
             object.__setattr__(self, "tables", written_tables(self.tables))
-            if targets:
-                raise SchemaError(
-                    "rules: a schema with a target cannot have rules yet; take one out."
-                )
-            self.learned  # noqa: B018  (rules are checked when they are read)
+            self.learned.check_target(targets)  # and all rules, which are read here
         if len(self.inputs) == (self.target is not None):
             raise SchemaError("The schema declares no column besides what is to be predicted.")
         if self.image and len(self.inputs) > 1:
@@ -153,8 +150,10 @@ class Schema:
             object.__setattr__(self, "unit", "one person")
 
     def without_person(self) -> Schema:
-        """The same for rows that come without ids, as released ones do: each stands for itself."""
-        return replace(self, person=None)
+        """The same for rows whose ids mean nothing, as those of released ones: each stands for itself."""
+        if self.person is None:
+            return self
+        return replace(self, person=None, ignore=(*self.ignore, self.person.column))
 
     def without_rules(self) -> Schema:
         """The same with every column by itself, as scores compare them."""
@@ -180,7 +179,7 @@ class Schema:
     @property
     def target(self) -> Numeric | None:
         """The number that models will predict. It stays among the inputs; its bins are the classes."""
-        return next((c for c in self.columns if isinstance(c, Numeric) and c.target), None)
+        return next((c for c in self.inputs if isinstance(c, Numeric) and c.target), None)
 
     @property
     def classes(self) -> tuple[Scalar, ...]:
@@ -228,6 +227,12 @@ class Schema:
         """Columns whose bounds or values are to be bought with some of the budget."""
         return tuple(c for c in self.columns if c.estimated)
 
+    @property
+    def estimated_names(self) -> tuple[str, ...]:
+        """Their names, and that of the persons' ids where rows per person are to be bought."""
+        persons = (self.person.column,) if self.person and self.person.estimated else ()
+        return tuple(c.name for c in self.estimated) + persons
+
     # ---- cells, slots and values ------------------------------------------------------------
 
     def encode(self, raw: Mapping[str, Raw]) -> np.ndarray:
@@ -242,8 +247,13 @@ class Schema:
         """Compact cells (rows, columns) to slots (rows, slots), all within [0, 1]."""
         if self.image:
             return self.image.expand(cells)
-        parts = [c.expand(cells[:, i]) for i, c in enumerate(self.inputs)]
-        return np.concatenate(parts, axis=1)
+        slots = np.zeros((len(cells), self.slots), np.float32)
+        for i, (column, at) in enumerate(self.blocks()):
+            if isinstance(column, Category):  # many slots, of which one is not zero
+                column.mark(cells[:, i], slots[:, at])
+            else:
+                slots[:, at] = column.expand(cells[:, i])
+        return slots
 
     def collapse(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Slots made by a generator to cells; categories and gaps are drawn from their weights."""
@@ -267,18 +277,11 @@ class Schema:
                 else cells[:, place[column.name]]
             )
             series.append(column.decode(at))
-        return self._with_ids(series, len(cells))
+        return with_fresh_ids(series, self.unread, self.person)
 
     def table(self, values: Mapping[str, np.ndarray]) -> pd.DataFrame:
         """Values of all columns, as `learned` gives them, as a table."""
-        return self._with_ids(self.learned.frame(values), len(next(iter(values.values()))))
-
-    def _with_ids(self, series: list[pd.Series], rows: int) -> pd.DataFrame:
-        for unread in self.unread:  # in the order of their places
-            if unread.kind == "id":
-                texts = sum(u.kind == "text" and u.place < unread.place for u in self.unread)
-                series.insert(unread.place - texts, unread.fresh(rows))
-        return pd.concat(series, axis=1)
+        return with_fresh_ids(self.learned.frame(values), self.unread, self.person)
 
     def resolve(self, settled: Mapping[str, tuple[Any, ...]]) -> Schema:
         """The schema with estimated bounds (low, high) and values filled in."""
@@ -295,7 +298,10 @@ class Schema:
             # The last value found is the catch-all, to which every other value is mapped.
             return replace(column, values=tuple(got), outside=str(got[-1]))
 
-        return replace(self, columns=tuple(settle(c) for c in self.columns))
+        person = self.person
+        if person and person.estimated:
+            person = replace(person, rows_per_person=settled[person.column])
+        return replace(self, columns=tuple(settle(c) for c in self.columns), person=person)
 
     # ---- as a file --------------------------------------------------------------------------
 

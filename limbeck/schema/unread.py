@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import pandas as pd
-
 from ..errors import SchemaError
 
 
@@ -23,7 +20,3 @@ class Unread:
     def __post_init__(self) -> None:
         if self.kind not in ("text", "id"):
             raise SchemaError(f"Column '{self.name}': expected kind text or id, got {self.kind!r}.")
-
-    def fresh(self, rows: int) -> pd.Series:
-        """Ids that belong to no one."""
-        return pd.Series(np.arange(1, rows + 1), name=self.name)

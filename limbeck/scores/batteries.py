@@ -20,7 +20,7 @@ from .frechet import frechet_distance
 from .marginals import discretise, mean_marginal_distance
 from .nearest import nearest_distances
 from .regressors import regressor_scores
-from .ridge import Features, feature_rows, ridge_accuracy
+from .ridge import CHUNK, Features, feature_rows, ridge_accuracy
 from .scores import BETWEEN, ERROR, REAL, RELEASED, SIZE, Score
 
 RIDGE_ROWS = 5_000
@@ -30,6 +30,8 @@ EPOCHS, EPOCH_ROWS = 300, 1_000
 images are seen."""
 FRECHET_ROWS = 2_000
 """Rows a Frechet distance is computed from at most, on either side."""
+FID_IMAGES = 8
+"""Pictures that the Inception network sees at once: enlarged they are large."""
 FIGURES = {"f1": "F1", "roc_auc": "ROC AUC", "average_precision": "average precision"}
 NEAREST_NOTE = "diagnostic only, no evidence of privacy"
 
@@ -81,6 +83,7 @@ def battery(
     train: Dataset | None = None,
     full: bool = False,
     seeds: int = 1,
+    fid: Features | None = None,
     progress: Progress = lambda phase, done: None,
 ) -> tuple[Score, ...]:
     """All scores of released rows against real test rows of the same schema.
@@ -93,6 +96,7 @@ def battery(
         full: Images: also ConvNets and four classifiers. Tables: twelve classifiers, not four; a
             target has three regressors either way.
         seeds: Repetitions of scores that draw at random.
+        fid: Features for a further Frechet distance, of images.
         progress: Called with a score and the fraction of it that is done.
     """
     ours, theirs = EvaluatedRows.of(released, soft), EvaluatedRows.of(test)
@@ -124,6 +128,10 @@ def battery(
                 control, labelled, REAL, seeds, lambda p, d: progress(f"{p}, real rows", d)
             )
     scores += _distances(ours, theirs, progress)
+    if fid is not None:
+        progress("Frechet, Inception", 0.0)
+        scores.append(_frechet("Frechet, Inception", fid, ours, theirs, chunk=FID_IMAGES))
+        progress("Frechet, Inception", 1.0)
     return tuple(scores)
 
 
@@ -245,11 +253,7 @@ def _distances(ours: EvaluatedRows, theirs: EvaluatedRows, progress: Progress) -
         yield from _correlation_scores(ours, theirs)
     phi = scattering(ours.schema) if ours.schema.image else None
     if phi is not None and min(len(ours), len(theirs)) > 1:
-        sides = [_some_features(phi, rows) for rows in (ours, theirs)]
-        yield Score(
-            name="Frechet, scattering", figure="distance", values=(frechet_distance(*sides),),
-            of=BETWEEN, note=f"{len(sides[0])} released rows, {len(sides[1])} real ones",
-        )  # fmt: skip
+        yield _frechet("Frechet, scattering", phi, ours, theirs)
     median = float(np.median(nearest_distances(ours.slots(), theirs.slots())))
     yield Score(
         name="nearest test row", figure="median distance", values=(median,), of=BETWEEN,
@@ -291,6 +295,14 @@ def scattering(schema: Schema) -> Scattering | None:
     )
 
 
-def _some_features(phi: Features, rows: EvaluatedRows) -> np.ndarray:
-    places = np.random.default_rng(0).permutation(len(rows))[:FRECHET_ROWS]
-    return feature_rows(phi, rows.take(places).slots())
+def _frechet(
+    name: str, phi: Features, ours: EvaluatedRows, theirs: EvaluatedRows, *, chunk: int = CHUNK
+) -> Score:
+    """Frechet distance in some features, of at most FRECHET_ROWS rows of either side."""
+    sides = []
+    for rows in (ours, theirs):
+        places = np.random.default_rng(0).permutation(len(rows))[:FRECHET_ROWS]
+        sides.append(feature_rows(phi, rows.take(places).slots(), chunk=chunk))
+    note = f"{len(sides[0])} released rows, {len(sides[1])} real ones"
+    values = (frechet_distance(*sides),)
+    return Score(name=name, figure="distance", values=values, of=BETWEEN, note=note)

@@ -27,9 +27,9 @@ if me == 0:
     data, ledger = together(part), lk.Ledger(Path(folder) / "ledger.sqlite")
     try:
         print("counts", measured(data, COUNTS, ledger=ledger)[0], flush=True)
-        if mode == "twice":
-            print("floats", measured(data, FLOATS, ledger=ledger)[0], flush=True)
         print("runs", len(ledger.accounts()[0].runs), flush=True)
+        print("anew", measured(data, COUNTS)[0], flush=True)
+        print("floats", measured(data, FLOATS)[0], flush=True)
     except lk.LimbeckError as error:
         print("error", error, flush=True)
         os._exit(2)  # else JAX waits for the dead

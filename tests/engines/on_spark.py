@@ -1,4 +1,5 @@
-"""Run by `test_spark.py` in a process of its own: two executors, each a JVM; prints what was measured."""
+"""Run by `test_spark.py` in processes of its own: `dies` begins a run and is killed in the middle of it; `cluster`
+goes on with it on two executors, each a JVM, does what else is tested, and prints what was measured."""
 
 from __future__ import annotations
 
@@ -6,13 +7,18 @@ import json
 import os
 import signal
 import sys
+import time
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 warnings.simplefilter("ignore")
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""A JVM that lives for a minute need not optimise itself."""
 
 
 def session(master: str, folder: str) -> Any:
@@ -20,39 +26,65 @@ def session(master: str, folder: str) -> Any:
     import pyspark
     from pyspark.sql import SparkSession
 
+    home = Path(folder) / f"home-{os.getpid()}"  # executors' logs come to lie in it
+    home.mkdir()
+    for part in ("bin", "jars"):
+        (home / part).symlink_to(Path(pyspark.__file__).parent / part)
     os.environ |= {
-        "SPARK_HOME": os.path.dirname(pyspark.__file__), "SPARK_SCALA_VERSION": "2.13",
-        "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": folder,
-        "PYTHONPATH": str(HERE),
+        "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13",
+        "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
     }  # fmt: skip
     settings = {
         "spark.ui.enabled": "false", "spark.executor.memory": "1g", "spark.sql.shuffle.partitions": "2",
         "spark.task.maxFailures": "4", "spark.eventLog.enabled": "true", "spark.sql.session.timeZone": "UTC",
         "spark.eventLog.dir": folder, "spark.local.dir": folder, "spark.eventLog.compress": "false",
+        "spark.driver.extraJavaOptions": QUICK, "spark.executor.extraJavaOptions": QUICK,
+        "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }  # fmt: skip
     builder = SparkSession.builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def first(marker: str) -> bool:
+    """Whether no task was here before."""
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
 
 
 class FailOnce:
-    """A task that fails the first time it is run."""
+    """Rows of which a task cannot read all, the first time."""
 
     def __init__(self, marker: str) -> None:
         self.marker = marker
 
     def __call__(self, batches: Any) -> Any:
         for batch in batches:
-            try:
-                os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                yield batch
-            else:
+            if first(self.marker):
                 raise RuntimeError("injected")
+            yield batch
 
 
-def kill_an_executor() -> bool:
+class FailWhenDone:
+    """A task that fails once, after it has given its partial sum."""
+
+    def __init__(self, task: Callable[[Any], Any], marker: str) -> None:
+        self.task, self.marker = task, marker
+
+    def __call__(self, batches: Any) -> Any:
+        yield from self.task(batches)
+        if first(self.marker):
+            raise RuntimeError("injected, too late")
+
+
+def kill_an_executor(application: bytes) -> bool:
     """SIGKILL for one of the two JVMs that this process started."""
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -60,7 +92,7 @@ def kill_an_executor() -> bool:
         except OSError:
             continue
         if (
-            APP in words
+            application in words
             and b"--executor-id" in words
             and words[words.index(b"--executor-id") + 1] == b"0"
         ):
@@ -69,53 +101,96 @@ def kill_an_executor() -> bool:
     return False
 
 
-if __name__ == "__main__":
-    folder = sys.argv[2]
-    spark = session(sys.argv[1], folder)
-    APP = spark.sparkContext.applicationId.encode()
-    spark.sparkContext.setLogLevel("OFF")
-    from dataclasses import replace
+def dies(spark: Any, folder: str) -> None:
+    """A driver that is killed between its answers."""
+    from engine_cases import COUNTS, SCHEMA, measured, people
 
+    import limbeck as lk
+
+    def kill(phase: str, done: float) -> None:
+        if phase == "single columns" and done == 1.0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    ledger = lk.Ledger(Path(folder) / "ledger.sqlite")
+    frame = spark.createDataFrame(people())
+    measured(lk.read(frame, SCHEMA), COUNTS, ledger=ledger, progress=kill)
+
+
+def cluster(spark: Any, folder: str) -> None:
+    """All that is tested on a cluster, in one session."""
     from engine_cases import COUNTS, FLOATS, SCHEMA, measured, people
 
     import limbeck as lk
     from limbeck.engines import spark as spark_module
     from limbeck.schema import Person
 
-    rows = people()
-    found: dict[str, Any] = {"here": measured(lk.read(rows, SCHEMA), COUNTS)[0]}
+    rows, found, timed = people(), {}, time.monotonic()
+
+    def note(name: str, value: Any) -> None:
+        nonlocal timed
+        found[name] = value
+        print(f"{name}: {time.monotonic() - timed:.1f} s", file=sys.stderr, flush=True)
+        timed = time.monotonic()
+
+    note("here", measured(lk.read(rows, SCHEMA), COUNTS)[0])
+    note("floats here", measured(lk.read(rows, SCHEMA), FLOATS)[0])
     frames = {
         parts: spark.createDataFrame(rows.sample(frac=1, random_state=parts)).repartition(parts)
         for parts in (1, 3, 7)
     }
+    note("floats", measured(lk.read(frames[3], SCHEMA), FLOATS)[0])
+
+    while not (
+        Path(folder) / "dead"
+    ).exists():  # the driver that is killed, at work beside this one
+        time.sleep(0.1)
+    ledger = lk.Ledger(Path(folder) / "ledger.sqlite")
+    before = [run.id for run in ledger.accounts()[0].runs]
+    note("runs begun", len(before))
+    again = lk.read(frames[1], SCHEMA)
+    note("1 part, a killed driver", measured(again, COUNTS, ledger=ledger)[0])
+    note("no more runs", [run.id for run in ledger.accounts()[0].runs] == before)
+
+    spark_module.MERGERS = 2  # so that partial sums meet on the cluster
+    guarded = spark_module._guarded
+
+    def fails(task: Any) -> Any:
+        sums = task.func is spark_module._sum_task
+        return FailWhenDone(guarded(task), f"{folder}/failed late") if sums else guarded(task)
+
+    spark_module._guarded = fails
+    frame = frames[7].mapInArrow(FailOnce(f"{folder}/failed"), frames[7].schema)
+    digest, release = measured(lk.read(frame, SCHEMA), COUNTS)
+    spark_module._guarded = guarded
+    note("7 parts, failed tasks", digest)
+    note("engine", release.certificate["engine"])
+
     killed: list[bool] = []
 
     def kill(phase: str, done: float) -> None:
         if phase == "single columns" and not killed:
-            killed.append(kill_an_executor())
+            killed.append(kill_an_executor(spark.sparkContext.applicationId.encode()))
 
-    found["1 part"] = measured(lk.read(frames[1], SCHEMA), COUNTS)[0]
-    frame = frames[7].mapInArrow(FailOnce(f"{folder}/failed"), frames[7].schema)
-    spark_module.MERGERS = 2  # so that partial sums meet on the cluster
-    found["7 parts, a failed task"], release = measured(lk.read(frame, SCHEMA), COUNTS)
-    found["engine"] = release.certificate["engine"]
-    found["floats here"] = measured(lk.read(rows, SCHEMA), FLOATS)[0]
-    found["floats"] = measured(lk.read(frames[3], SCHEMA), FLOATS)[0]
-    killing = lk.read(frames[3], SCHEMA)
-    found["3 parts, a killed executor"] = measured(killing, COUNTS, progress=kill)[0]
-    found["killed"] = killed
+    note(
+        "3 parts, a killed executor", measured(lk.read(frames[3], SCHEMA), COUNTS, progress=kill)[0]
+    )
+    note("killed", killed)
 
     owned = rows.assign(who=[str(i % 90) for i in range(len(rows))])
-    persons = replace(
-        SCHEMA, person=Person(column="who", rows_at_most=2, persons=90), unit="one person"
-    )
-    found["persons here"] = measured(lk.read(owned, persons), COUNTS)[0]
-    found["persons"] = measured(
-        lk.read(spark.createDataFrame(owned).repartition(2), persons), COUNTS
-    )[0]
+    person = Person(column="who", rows_at_most=2, persons=90)
+    persons = replace(SCHEMA, person=person, unit="one person")
+    note("persons here", measured(lk.read(owned, persons), COUNTS)[0])
+    frame = spark.createDataFrame(owned).repartition(2)
+    note("persons", measured(lk.read(frame, persons), COUNTS)[0])
     try:
         measured(lk.read(frames[1], SCHEMA), lk.DPGAN(batch=50))
     except lk.LimbeckError as error:
         found["refused"] = str(error)
+    found["configuration"] = spark.sparkContext.getConf().getAll()
     spark.stop()
     print("FOUND " + json.dumps(found))
+
+
+if __name__ == "__main__":
+    mode, master, where = sys.argv[1:]
+    {"dies": dies, "cluster": cluster}[mode](session(master, where), where)

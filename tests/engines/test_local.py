@@ -99,8 +99,21 @@ def test_an_engine_is_named_and_a_kind_it_cannot_carry_is_refused() -> None:
         lk.read("people.parquet", SCHEMA, engine="hadoop")
 
 
-def test_candidates_are_not_compared_where_the_rows_are_elsewhere() -> None:
+def test_what_looks_at_rows_is_refused_where_they_are_elsewhere(tmp_path: Path) -> None:
+    ledger = lk.Ledger(tmp_path / "ledger.sqlite")
+    release = measured(lk.read(people(), SCHEMA), COUNTS)[1]
     data = lk.read(people(), SCHEMA)
-    data.engine = SimpleNamespace(name="spark")  # type: ignore[assignment]
+    data.engine = SimpleNamespace(name="spark")
     with pytest.raises(lk.LimbeckError, match="the rows are elsewhere"):
-        lk.tune(data, [lk.DPMERF(), lk.DPMERF(steps=5)], 1.0)
+        lk.tune(data, [lk.DPMERF(), lk.DPMERF(steps=5)], 1.0, ledger=ledger)
+    with pytest.raises(lk.DataError, match="are elsewhere .engine 'spark'."):
+        lk.check(data, ledger=ledger)
+    with pytest.raises(lk.DataError, match="are elsewhere .engine 'spark'."):
+        lk.evaluate(release, data)
+    with pytest.raises(lk.DataError, match="are elsewhere .engine 'spark'."):
+        lk.measure_scores(release, data, 1.0, ledger=ledger)
+    assert not ledger.accounts() and not ledger.looks()
+    frame = SimpleNamespace(mapInArrow=None)
+    for looks in (lambda: lk.evaluate(release, frame), lambda: lk.draft_schema(frame)):
+        with pytest.raises(lk.DataError, match="The frame is Spark's"):
+            looks()

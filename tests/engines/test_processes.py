@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -13,14 +12,7 @@ from engine_cases import COUNTS, FLOATS, SCHEMA, measured, people
 
 import limbeck as lk
 
-pytestmark = [
-    pytest.mark.skipif(
-        not os.environ.get("LIMBECK_ENGINE_TESTS"),
-        reason="takes minutes on busy cores: set LIMBECK_ENGINE_TESTS=1",
-    ),
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore::limbeck.LimbeckWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::limbeck.LimbeckWarning")
 
 
 def both(mode: str, folder: Path) -> tuple[dict[str, str], int]:
@@ -44,17 +36,12 @@ def both(mode: str, folder: Path) -> tuple[dict[str, str], int]:
     return found, first.returncode
 
 
-def test_two_processes_measure_the_same_bytes(tmp_path: Path) -> None:
-    found, code = both("twice", tmp_path)
-    assert code == 0
-    assert found["counts"] == measured(lk.read(people(), SCHEMA), COUNTS)[0]
-    assert found["floats"] == measured(lk.read(people(), SCHEMA), FLOATS)[0]
-
-
-def test_a_process_that_dies_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_process_that_dies_is_told_and_the_same_call_goes_on(tmp_path: Path) -> None:
     found, code = both("die", tmp_path)
     assert code == 2
     assert "Process 1 died while" in found["error"] and "pays nothing more" in found["error"]
     found, code = both("again", tmp_path)
     assert code == 0 and found["runs"] == "1"
-    assert found["counts"] == measured(lk.read(people(), SCHEMA), COUNTS)[0]
+    here = measured(lk.read(people(), SCHEMA), COUNTS)[0]
+    assert found["counts"] == found["anew"] == here
+    assert found["floats"] == measured(lk.read(people(), SCHEMA), FLOATS)[0] != here

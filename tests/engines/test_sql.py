@@ -85,7 +85,7 @@ def test_what_counts_cannot_tell_is_refused_before_anything_is_paid(base: Table)
 @pytest.mark.parametrize("whole", [False, True])
 def test_thresholds_are_exact(scale: str, whole: bool) -> None:
     """One float, or whole number, below each threshold lies in another cell."""
-    from limbeck.engines.sql import thresholds
+    from limbeck.engines.comparisons import thresholds
 
     column = lk.Numeric(name="x", integer=whole, min=0 if whole else 0.5, max=10**5, scale=scale)
     cells = Cells(column=column, grid=16)

@@ -55,6 +55,28 @@ def test_tangent_features_are_the_jacobian_of_summed_outputs() -> None:
     kernel = sum(np.asarray(leaf) @ np.asarray(leaf).T for leaf in summed)
     made = features_of(phi, rows)
     assert np.allclose(made @ made.T, kernel, rtol=1e-4)
+    # Of each output: the trace, over outputs, of equation 4's matrix.
+    apart = EmpiricalNTK(phi.network, phi.shape, unit_norm=False, summed=False)
+    trace = sum(
+        np.einsum("ico,jco->ij", *[np.asarray(leaf).reshape(3, 3, -1)] * 2) for leaf in leaves
+    )
+    made = features_of(apart, rows)
+    assert made.shape == (3, apart.size) == (3, 3 * phi.size)
+    assert np.allclose(made @ made.T, trace, rtol=1e-4)
+
+
+def test_perceptual_features_may_be_those_of_every_layer() -> None:
+    network = _perceptual().network
+    image = jax.random.uniform(jax.random.key(1), (1, 10, 8))
+    stages = network.activations(image)
+    layers = network.activations(image, every_layer=True)
+    assert len(stages) == 4 and len(layers) == 17
+    # Stages end at every fourth layer after the stem.
+    assert all(np.array_equal(a, layers[4 * n]) for n, a in enumerate(stages, 1))
+    whole = Perceptual(network, grid=10, every_layer=True, unit_norm=False)
+    made = whole(image.transpose(1, 2, 0).reshape(1, -1))
+    assert made.shape == (1, whole.size) == (1, sum(a.size for a in layers))
+    assert np.allclose(made[0], np.concatenate([np.ravel(a) for a in layers]), atol=1e-6)
 
 
 def test_a_real_resnet_has_eleven_million_tangent_features() -> None:

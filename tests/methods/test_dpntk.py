@@ -10,6 +10,7 @@ import pytest
 from helpers import TINY_TANGENT, image_rows, image_schema, table_schema
 
 import limbeck as lk
+from limbeck.methods.mean_embedding.heterogeneous import slot_parts
 from limbeck.run import Recipe
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("dp-ntk*.toml"))
@@ -39,6 +40,26 @@ def test_pictures_without_labels_are_one_class() -> None:
         lk.read((images, None), schema), lk.DPNTK(**settings), lk.Budget(1.0), seed=0
     )
     assert release.data.images.shape == (60, 8, 8, 3)
+
+
+def test_numbers_and_categories_may_be_apart() -> None:
+    """As in the paper: the network sees numbers; indicators stand beside its gradients, each part of norm 1."""
+    schema = table_schema()
+    method = lk.DPNTK(widths=(5,), embedding="heterogeneous")
+    phi, parts = method.feature_map(schema, 0), slot_parts(schema)
+    rows = np.zeros((2, schema.slots), np.float32)
+    rows[:, parts["numbers"]] = [[0.2], [0.9]]
+    for column, at in schema.blocks():
+        if isinstance(column, lk.Category):
+            rows[:, at.start] = 1.0
+    *network, (ones, codes) = phi(rows)
+    square = sum((a**2).sum(axis=1) * (b**2).sum(axis=1) for a, b in network)
+    assert np.allclose(square, 1, atol=1e-5) and np.allclose((codes**2).sum(axis=1), 1, atol=1e-6)
+    question = method.embedding_of(schema)
+    assert question.bound == pytest.approx(2**0.5) and question.blocks == phi.blocks
+    bare = lk.Schema(dataset="d", columns=(lk.Category(name="c", values=("a", "b")),))
+    assert method.embedding_of(bare).blocks == ((1, 2),) and method.embedding_of(bare).bound == 1.0
+    assert method.embedding_of(image_schema()).bound == 1.0  # pixels are numbers
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -10,8 +10,10 @@ import pytest
 
 import limbeck as lk
 from limbeck.features.cells import table_cells
+from limbeck.methods.marginals.class_shapes import class_chances, pooled_scores
 from limbeck.methods.marginals.factors import common_factors, factor_rows, normal_scores
 from limbeck.methods.marginals.noisy_cells import clear_cells
+from limbeck.privacy import Measurement
 
 WIDE = lk.Schema(
     dataset="answers",
@@ -43,18 +45,60 @@ def test_correlations_of_a_wide_table_survive(tmp_path: Path) -> None:
     assert made["q0"].isna().mean() == pytest.approx(0.1, abs=0.05)
 
 
-def test_correlations_are_measured_where_rows_are_few_and_no_label_is() -> None:
+def test_correlations_are_measured_where_rows_are_few() -> None:
     label = lk.Category(name="y", values=(0, 1), label=True)
-    labelled = lk.Schema(dataset="l", rows=1500, columns=(*WIDE.columns, label))
+    labelled, fewer = (
+        lk.Schema(dataset="l", rows=rows, columns=(*WIDE.columns, label)) for rows in (1500, 400)
+    )
     many = lk.Schema(dataset="m", rows=150_000, columns=WIDE.columns)
-    asked = [lk.Marginals().questions(schema)[-1].question for schema in (WIDE, labelled, many)]
-    assert [q.name for q in asked] == ["correlations of columns"] + 2 * ["pairs of columns"]
+    schemas = (WIDE, labelled, fewer, many)
+    asked = [lk.Marginals().questions(schema)[-1].question for schema in schemas]
+    pairs, correlations = "pairs of columns", "correlations of columns"
+    assert [q.name for q in asked] == [correlations, correlations, pairs, pairs]
     (charge,) = asked[0].measured()
     assert (charge.sensitivity, charge.coordinates) == (pytest.approx(40.0, rel=1e-2), 1600)
-    forced = lk.Marginals(pairs="correlations").questions(labelled)[-1].question
+    forced = lk.Marginals(pairs="correlations").questions(fewer)[-1].question
     assert forced.name == asked[0].name
     with pytest.raises(lk.LimbeckError, match="pairs"):
         lk.Marginals(pairs="triples")
+
+
+def test_classes_of_a_wide_table_are_told_apart(tmp_path: Path) -> None:
+    """By where numbers lie, how far they spread, which value a category has, and gaps."""
+    rng = np.random.default_rng(0)
+    numbers = tuple(lk.Numeric(name=f"x{i}", min=-4, max=4, missing=i == 39) for i in range(40))
+    town = lk.Category(name="town", values=("north", "south", "west"))
+    label = lk.Category(name="ill", values=("no", "yes"), label=True)
+    schema = lk.Schema(dataset="w", rows=3000, columns=(*numbers, town, label))
+    ill = rng.random(3000) < 0.5
+    values = rng.normal(size=(3000, 40)) + np.where(ill[:, None], 0.5, -0.5) * (np.arange(40) < 10)
+    values[:, 10:30] *= np.where(ill, 1.2, 0.5)[:, None]
+    frame = pd.DataFrame(values, columns=[c.name for c in numbers])
+    frame.loc[ill & (rng.random(3000) < 0.6), "x39"] = np.nan
+    chances = np.where(ill[:, None], [0.1, 0.2, 0.7], [0.7, 0.2, 0.1]).cumsum(axis=1)
+    frame["town"] = np.array(town.values)[(rng.random((3000, 1)) > chances).sum(axis=1)]
+    frame["ill"] = np.where(ill, "yes", "no")
+    book = lk.Ledger(tmp_path / "ledger.sqlite")
+    made = lk.distill(lk.read(frame, schema), "marginals", lk.Budget(1.0), seed=0, ledger=book).data
+    sick, well = made[made["ill"] == "yes"], made[made["ill"] == "no"]
+    apart = sick.mean(numeric_only=True) - well.mean(numeric_only=True)
+    assert apart[:10].between(0.6, 1.4).all() and abs(apart[10:39]).max() < 0.4
+    wider = sick.std(numeric_only=True) / well.std(numeric_only=True)
+    assert wider[10:30].min() > 1.5 and 1.8 < wider[10:30].median() < 3.0  # 2.4 among the rows
+    assert wider[30:39].between(0.7, 1.4).all()
+    assert sick["x39"].isna().mean() - well["x39"].isna().mean() == pytest.approx(0.6, abs=0.15)
+    assert (sick["town"] == "west").mean() - (well["town"] == "west").mean() > 0.35
+
+
+def test_tilted_shapes_have_the_wanted_means_of_scores() -> None:
+    columns = table_cells(WIDE, 16)[1:2]
+    shares = np.array([0.1, 0.4, 0.3, 0.2])
+    (scores,) = pooled_scores(columns, shares)
+    assert np.allclose(shares @ scores, 0) and np.allclose(shares @ scores**2, 1)
+    sums = Measurement(1000 * np.array([[0.5, -0.2], [-0.5, 0.2]]), 0.0, "none")
+    rows = np.array([1e6, 1e6])
+    chances = class_chances(columns, 1e6 * shares, sums._replace(values=1000 * sums.values), rows)
+    assert np.allclose(chances @ scores, [[0.5, -0.2], [-0.5, 0.2]], atol=0.02)
 
 
 def test_noise_alone_has_no_factors() -> None:

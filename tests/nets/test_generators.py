@@ -10,12 +10,17 @@ from helpers import image_schema, table_schema
 
 import limbeck as lk
 from limbeck.nets import build_generator, filled_network, generate, network_arrays, settle
+from limbeck.nets.deconvolution import DeconvolutionGenerator, Spreading
 from limbeck.nets.upsample import upsampled_convolution
 
 CASES = {
     "table": (table_schema(), {"hidden": (6, 5)}),
     "images": (image_schema(), {"hidden": (6,)}),
     "images, dense": (image_schema(), {"hidden": (6, 5), "kind": "dense"}),
+    "images, deconvolution": (
+        image_schema(10, 3),
+        {"hidden": (6,), "channels": (4, 2), "kind": "deconvolution"},
+    ),
     "colour, residual": (image_schema(10, 3), {"hidden": (8,), "kind": "residual"}),
 }
 
@@ -35,6 +40,28 @@ def test_generators_make_rows_that_come_back_from_a_file(
     other = build_generator(schema, settings, key=jax.random.key(2))
     again = filled_network(other, network_arrays(fixed))
     assert np.array_equal(generate(again, codes, labels), rows)
+
+
+def test_a_transposed_convolution_spreads_numbers_as_the_derivative_of_a_convolution() -> None:
+    layer = Spreading(2, 3, key=jax.random.key(0))
+    x = jax.random.normal(jax.random.key(1), (1, 4, 4, 2))
+
+    def strided(large: jax.Array) -> jax.Array:
+        dims = ("NHWC", "HWOI", "NHWC")
+        kernel = layer.weight[::-1, ::-1]
+        return jax.lax.conv_general_dilated(large, kernel, (2, 2), "SAME", dimension_numbers=dims)
+
+    _, back = jax.vjp(strided, jnp.zeros((1, 8, 8, 3)))
+    assert layer(x).shape == (1, 8, 8, 3) and np.allclose(layer(x), back(x)[0], atol=1e-6)
+
+
+def test_the_label_enters_every_layer_of_the_deconvolution() -> None:
+    settings = {"code": 2, "hidden": (5,), "channels": (4, 3), "kind": "deconvolution"}
+    made = build_generator(image_schema(), settings, key=jax.random.key(0))
+    assert isinstance(made, DeconvolutionGenerator)
+    sizes = [made.first.weight.shape[0], made.second.weight.shape[0]]
+    sizes += [layer.weight.shape[2] for layer in made.spreading]
+    assert sizes == [2 + 3, 5 + 3, 4 + 3, 3 + 3]  # three classes
 
 
 @pytest.mark.parametrize("outputs", [1, 4])

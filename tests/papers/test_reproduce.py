@@ -160,6 +160,33 @@ def test_cells_are_run_kept_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert facts["cells"][0]["seeds"] == 1 and facts["runs_in_the_paper"] == 5
 
 
+def test_figures_of_other_code_are_shown_as_such_and_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exhibit = replace(TINY, cells=(TINY.cells[3],))
+    settings = {"quick": True, "cache": tmp_path}
+    (first,) = papers.reproduce(exhibit, **settings).results  # type: ignore[arg-type]
+    assert not first.older
+    monkeypatch.setattr("limbeck.papers.running.code_digest", lambda *given, **named: "another")
+    report = papers.reproduce(exhibit, **settings, known=True)  # type: ignore[arg-type]
+    assert report.results[0].values == first.values and report.results[0].older
+    assert f"*code of {report.results[0].older}*" in report.markdown()
+    assert papers.estimate(exhibit, **settings).run == 1  # type: ignore[arg-type]
+    (again,) = papers.reproduce(exhibit, **settings).results  # type: ignore[arg-type]
+    assert again.values == first.values and not again.older
+    assert papers.estimate(exhibit, **settings).run == 0  # type: ignore[arg-type]
+
+
+def test_quick_scores_may_learn_from_fewer_rows(tmp_path: Path) -> None:
+    cell = replace(TINY.cells[3], per_class=None, reduced_rows=30, reduced_minutes=1.0)
+    small = replace(cell, row="small", reduced_rows=10**6)
+    exhibit = replace(TINY, cells=(cell, small))
+    results = papers.reproduce(exhibit, quick=True, cache=tmp_path).results
+    assert [r.reduced for r in results] == [True, False]
+    assert results[0].note == "classifiers see 30 rows" and results[0].values != results[1].values
+    assert papers.estimate(exhibit, quick=True, cache=tmp_path / "none").minutes == 6.0
+
+
 def _never(*given: object, **named: object) -> None:
     raise AssertionError("should have been known")
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from limbeck import papers
-from limbeck.papers import code, exhibit
+from limbeck.papers import code, exhibit, scoring
 from limbeck.papers.bench import NotRun, bench
 from limbeck.papers.making import TrainingRows, method_of
-from limbeck.papers.running import _minutes
+from limbeck.papers.running import minutes_of
 from limbeck.papers.scoring import Task, likelihood
 
 
@@ -41,7 +44,7 @@ def test_a_row_with_its_own_method_leaves_the_columns_recipe() -> None:
 
 def test_the_estimate_grows_with_the_images_that_are_learned() -> None:
     hours = [
-        _minutes(cell_of("dp-kip-scatternet-table2", f"MNIST, {n} per class", "ScatterNet, eps 1"), False) / 60
+        minutes_of(cell_of("dp-kip-scatternet-table2", f"MNIST, {n} per class", "ScatterNet, eps 1"), False) / 60
         for n in (1, 10, 50)
     ]  # fmt: skip
     assert hours[0] < hours[1] < hours[2] and hours[2] > 100
@@ -62,6 +65,39 @@ def test_fewer_teachers_come_with_their_own_noise() -> None:
     assert {m.teachers for m in made.values()} == {2000, 3000, 4000}  # type: ignore[attr-defined]
     assert made["2000 teachers"].projection == 5  # type: ignore[attr-defined]
     assert len({m.threshold_share for m in made.values()}) == 3  # type: ignore[attr-defined]
+
+
+def test_kip_runs_with_the_settings_of_its_recorded_figures() -> None:
+    benchmark = Path(__file__).parents[2] / "benchmarks" / "kip.py"
+    for node in ast.walk(ast.parse(benchmark.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "KIP_SETTINGS":
+            assert isinstance(node.value, ast.Dict)
+            recorded = ast.literal_eval(node.value.values[0])  # of the first kernel, the FC-NTK
+    for table in ("dp-kip-table1", "dp-kip-scatternet-table1"):
+        cell = next(
+            c for c in papers.find(table).cells if c.column.endswith("FC") or "FC-" in c.column
+        )
+        settings = method_of(cell, quick=False)[0].settings()
+        assert {name: settings[name] for name in recorded} == recorded and settings["steps"] == 1000
+
+
+def test_networks_are_taught_soft_labels_and_never_a_kernels(monkeypatch) -> None:
+    taught = []
+    monkeypatch.setattr(
+        scoring,
+        "convnet_accuracy",
+        lambda x, targets, *rest, **named: taught.append(targets) or 0.5,
+    )
+    monkeypatch.setattr(scoring, "_images", lambda task: (np.zeros((2, 4, 4, 1)),) * 3)
+    hard, soft, centred = np.array([0, 1]), np.full((2, 2), 0.5), np.full((2, 2), -0.5)
+    for rows in (
+        TrainingRows(centred, hard, centred, soft),
+        TrainingRows(centred, hard, targets=centred),
+    ):
+        bare = SimpleNamespace(schema=SimpleNamespace(classes=(0, 1)))
+        cell = papers.Cell(row="", column="")
+        scoring.convnet(Task(cell, bare, rows, 0, lambda done: None))  # type: ignore[arg-type]
+    assert taught[0] is soft and taught[1] is hard
 
 
 def test_figure_2_compares_the_density_that_was_published() -> None:

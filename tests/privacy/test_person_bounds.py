@@ -16,12 +16,16 @@ from kinds import CHOICE, KINDS, VALUES, Inquiry, Kind, answers, distance, moved
 import limbeck as lk
 from limbeck.accounting import Charge
 from limbeck.privacy import GridSum, Histogram, Noise, Planned, Private, Question, Sum, Unit
+from limbeck.privacy.estimate.rows_of_persons import RowsOfPersons, shares_of
 from limbeck.privacy.poisson.gradient_sum import GradientSum
 from limbeck.privacy.poisson.sampling import PoissonBatches, Records
 from limbeck.privacy.questions.choice import FINE, utilities
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
 MOST = 3
+OF_PERSONS = Kind("rows per person", RowsOfPersons(name="rows per person", bins=MOST))
+"""A question about persons alone."""
+each_kind_too = pytest.mark.parametrize("kind", [*KINDS, OF_PERSONS], ids=lambda k: k.name)
 PERSON = lk.Person(column="id", rows_at_most=MOST, persons=60)
 SCHEMA = table_schema(person=PERSON)
 
@@ -80,7 +84,7 @@ def moves(kind: Kind, one: lk.Dataset, two: lk.Dataset, **asking: Any) -> list[l
 
 
 @pytest.mark.parametrize("multiplier", [0.0, 1.0, 60.0])
-@each_kind
+@each_kind_too
 def test_no_strange_person_moves_an_answer_beyond_its_sensitivity(
     kind: Kind, multiplier: float
 ) -> None:
@@ -110,7 +114,7 @@ def test_no_strange_person_moves_a_utility_by_more_than_one(name: str) -> None:
     assert name == "all without a label" or max(gaps) > 0.3 * FINE * FINE
 
 
-@each_kind
+@each_kind_too
 def test_no_person_taken_out_moves_an_answer_beyond_its_sensitivity(kind: Kind) -> None:
     """Brute force over every person who can be removed, noise frozen."""
     rows = people(10)
@@ -147,6 +151,32 @@ def test_a_person_across_two_files_is_one(tmp_path: Path) -> None:
     )
     assert np.allclose(split, whole)
     assert whole.sum() == pytest.approx(8, abs=1e-6)
+
+
+# ---- rows per person ---------------------------------------------------------------------------
+
+
+def test_persons_are_counted_by_their_kept_rows() -> None:
+    """At no noise: by hand, with those of many rows among those of as many as are kept."""
+    rows = people(40)
+    rows.loc[rows["id"] == 0, "ill"] = "who knows"
+    usable = rows[rows["ill"].isin(["no", "yes", "unsure"])]["id"].value_counts().clip(upper=MOST)
+    found = ask(data(rows), OF_PERSONS.question, multiplier=0.0).ask("rows per person").values
+    assert np.allclose(found, [(usable == k).sum() for k in range(1, MOST + 1)], atol=1e-5)
+    assert shares_of(found) == pytest.approx(found / found.sum(), abs=1e-4)
+    with pytest.raises(lk.LimbeckError, match=r"no \[person\]"):
+        ask(lk.read(rows.drop(columns="id"), table_schema()), OF_PERSONS.question).ask(
+            "rows per person"
+        )
+
+
+def test_shares_of_noisy_counts_are_shares() -> None:
+    assert shares_of(np.array([-3.0, -1.0])) == (0.0, 1.0)
+    assert shares_of(np.array([-300.0, 0.0, 0.0])) == pytest.approx((0.0, 0.5, 0.5))
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        shares = shares_of(rng.normal(5, 20, 30))
+        assert min(shares) >= 0 and sum(shares) == pytest.approx(1, abs=2e-3) and shares[-1] > 0
 
 
 # ---- frequent values -------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import TEACH, certificate, table_rows, table_schema
+from laws import Case, release_in_law_mode
 from typer.testing import CliRunner
 
 import limbeck as lk
@@ -57,8 +58,8 @@ def test_a_release_protects_persons_and_says_so(folder: Path) -> None:
 
 def test_ids_are_nowhere_in_the_release(folder: Path) -> None:
     released = lk.Release.load(folder)
-    assert "patient" not in released.data.columns
-    assert list(released.data.columns) == [c.name for c in SCHEMA.columns]
+    assert list(released.data.columns) == ["patient", *(c.name for c in SCHEMA.columns)]
+    assert list(released.data["patient"]) == list(range(1, released.rows + 1))  # fresh
     for file in folder.rglob("*"):
         if file.is_file():
             assert CANARY.encode() not in file.read_bytes(), file.name
@@ -91,9 +92,76 @@ def test_scores_take_rows_with_ids_and_a_release_without(folder: Path) -> None:
     released = lk.Release.load(folder)
     scores = lk.evaluate(released, patients(seed=1))
     assert scores.test_rows == 150
+    bare = released.data.drop(columns="patient")
     with pytest.raises(lk.DataError, match=r"without_person"):
-        lk.read(released.data, released.schema)
+        lk.read(bare, released.schema)
+    assert len(lk.read(bare, released.schema.without_person())._encoded()) > 0
     assert len(lk.read(released.data, released.schema.without_person())._encoded()) > 0
+
+
+def sizes(rows: pd.DataFrame) -> list[int]:
+    """Rows of the persons of a release, in the order of their ids."""
+    ids = rows["patient"].to_numpy()
+    assert (np.diff(ids) >= 0).all() and set(ids) == set(range(1, ids[-1] + 1))
+    return list(np.bincount(ids)[1:])
+
+
+def test_rows_per_person_are_bought_and_given_to_fresh_ids(tmp_path: Path) -> None:
+    """A planned question, charged: with the ids of a release come realistic numbers of rows."""
+    bought = replace(SCHEMA, rows=None, person=replace(PERSON, rows_per_person="estimate"))
+    budget, ledger = lk.Budget(50.0, 1e-5), lk.Ledger(tmp_path / "ledger.sqlite")
+    bought = replace(bought, lifetime=lk.schema.Lifetime(epsilon=30.0, filter="sum"))
+    data = lk.read(patients(), bought)
+    with pytest.raises(lk.LimbeckError):
+        lk.distill(data, QUICK, budget, ledger=ledger)
+    planned = lk.plan(QUICK, bought, 20.0)
+    charge = {c.name: c for c in planned.charges}["rows per person"]
+    assert (charge.sensitivity, charge.coordinates) == (1.0, 4)
+    made = lk.distill(data, QUICK, 20.0, ledger=ledger, out=tmp_path / "out", check=False, seed=1)
+    shares = made.schema.person.shares if made.schema.person else None
+    real = patients()["patient"].value_counts().clip(upper=4)
+    assert shares == pytest.approx([(real == k).mean() for k in (1, 2, 3, 4)], abs=0.1)
+    assert np.mean(sizes(made.data)) == pytest.approx(real.mean(), rel=0.1)
+    persons = np.maximum(made.measurements["class counts"], 0).sum()
+    assert made.rows == pytest.approx(persons * np.mean(sizes(made.data)), rel=0.05)
+    told = certificate(tmp_path / "out")
+    assert told["data"]["estimated_columns"] == ["patient"]  # type: ignore[index]
+    assert lk.verify(tmp_path / "out", deep=True).open == ()
+    again = lk.Release.load(tmp_path / "out")
+    pd.testing.assert_frame_equal(again.data, made.data, check_dtype=False)
+    assert np.mean(sizes(again.sample(900))) == pytest.approx(real.mean(), rel=0.1)
+    assert again.sample(7, where=["ill=yes"])["patient"].is_monotonic_increasing
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "counted afresh from 1" in card and "on average" in card
+    fields = json.loads((tmp_path / "out" / "croissant.json").read_text())["recordSet"][0]["field"]
+    assert [f["name"] for f in fields] == [*(c.name for c in SCHEMA.columns), "patient"]
+
+
+def test_declared_rows_per_person_cost_nothing(tmp_path: Path) -> None:
+    person = replace(PERSON, rows_per_person=(0.5, 0.0, 0.5))
+    declared = replace(SCHEMA, person=person)
+    assert lk.plan(QUICK, declared, 1.0).charges == lk.plan(QUICK, SCHEMA, 1.0).charges
+    declared.save(tmp_path / "stays.toml")
+    assert lk.Schema.load(tmp_path / "stays.toml") == declared
+    assert "rows_per_person = [0.5, 0.0, 0.5]" in (tmp_path / "stays.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "shares", ["measure", [], [0.0], [0.2, -0.1], [1, 1, 1, 1, 1], [float("nan")], 3, [True]]
+)
+def test_rows_per_person_are_shares(shares: Any) -> None:
+    with pytest.raises(lk.SchemaError, match=r"\[person\]: expected rows_per_person"):
+        lk.Person(column="patient", rows_at_most=4, rows_per_person=shares)
+
+
+def test_noise_alone_decides_the_rows_per_person(tmp_path: Path) -> None:
+    """Where rows count for nothing, two data sets give the same release, byte by byte."""
+    schema = replace(SCHEMA, person=replace(PERSON, rows_per_person="estimate"))
+    made = []
+    for name, rows in (("one", patients()), ("two", patients(5)[:40].assign(patient="x"))):
+        case = Case("persons", QUICK, schema, lambda: None, lambda: None)
+        made.append(release_in_law_mode(case, rows, tmp_path / name))
+    assert made[0] == made[1]
 
 
 def test_a_data_set_has_one_unit_for_life(tmp_path: Path) -> None:

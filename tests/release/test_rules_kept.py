@@ -179,6 +179,42 @@ def test_every_released_row_keeps_the_rules(method: AbstractMethod, tmp_path: Pa
         assert_kept(release.sample(700, seed=3))  # type: ignore[arg-type]
 
 
+def targeted(name: str) -> lk.Schema:
+    """The same stays with a number that models predict, and the label a column like any other."""
+    columns = []
+    for column in RULED.columns:
+        if column.kind == "label":
+            column = replace(column, label=False)  # type: ignore[call-arg]
+        elif column.name == name:
+            column = replace(column, target=True, bins=4)  # type: ignore[call-arg]
+        columns.append(column)
+    return replace(RULED, dataset="stays with a target", columns=tuple(columns))
+
+
+@pytest.mark.parametrize("method", [QUICK, lk.DPMERF(**TINY)], ids=lambda m: m.name)
+@pytest.mark.parametrize("name", ["room", "age"])
+def test_a_target_stands_beside_rules(method: AbstractMethod, name: str, tmp_path: Path) -> None:
+    """One in a sum, and one in a forbidden combination, whose rows are drawn again in their own bins."""
+    schema = targeted(name)
+    release = made(tmp_path, method, schema, out=tmp_path / "release", check=False)
+    assert_kept(release.data)  # type: ignore[arg-type]
+    lk.verify(tmp_path / "release")
+    again = lk.Release.load(tmp_path / "release")
+    more = again.sample(300, where=["ward=maternity"])
+    assert_kept(more)  # type: ignore[arg-type]
+    if method is QUICK:
+        assert lk.evaluate(again, stays(seed=5)).test_rows == 400
+        some = stays(seed=2)[["ward", "city", "age" if name == "room" else "sex"]]
+        assert_kept(again.sample(like=some[some["ward"] == "none"]))  # type: ignore[arg-type]
+
+
+def test_a_target_that_rules_decide_is_refused() -> None:
+    with pytest.raises(
+        lk.SchemaError, match=r"rule 'bill == room \+ drugs' decides 'bill'.*target"
+    ):
+        targeted("bill")
+
+
 def test_persons_have_rules_too(tmp_path: Path) -> None:
     schema = replace(RULED, dataset="people", person=lk.Person(column="id", rows_at_most=3))
     rows = stays().assign(id=np.arange(400) // 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,10 @@ from helpers import FEW, TINY, folder_bytes
 import limbeck as lk
 from limbeck.accounting import Budget, Charge, calibrate_stopping, draw_runs, stopping_cost
 from limbeck.cli import main as cli
-from limbeck.evaluation import Linear
+from limbeck.evaluation import Linear, LinearNumber, learn, released_data
 from limbeck.planning import CHECK
 from limbeck.privacy import Noise, Sum
-from limbeck.run import Right
+from limbeck.run import Near, Right
 
 BUDGET = lk.Budget(1.0, 1e-5)
 FREE = [lk.Marginals(soft_rows=60, steps=5, restraint=r) for r in (1.0, 0.2)]
@@ -85,6 +86,51 @@ def test_the_better_candidate_wins(winner: int, monkeypatch: pytest.MonkeyPatch)
     release = lk.tune(lk.read(rows(), schema()), FREE, BUDGET, seed=0)
     assert release.certificate["method"]["settings"] == FREE[winner].settings()
     assert release.certificate["method"]["chosen_among"]["learner"] == "a fixed one"
+
+
+def heights(count: int = 600) -> pd.DataFrame:
+    return rows(count).assign(height=lambda r: 40 + r["age"]).drop(columns="ill")
+
+
+def with_target() -> lk.Schema:
+    height = lk.Numeric(name="height", min=0, max=200, target=True)
+    return replace(schema(), dataset="heights", columns=(*schema().columns[:1], height))
+
+
+@pytest.mark.parametrize("way", [FREE, NOT_FREE], ids=["free", "stopping"])
+def test_candidates_are_compared_by_a_number_that_they_predict(way, tmp_path: Path) -> None:
+    data = lk.read(heights(), with_target())
+    book = lk.Ledger(tmp_path / "ledger.sqlite")
+    release = lk.tune(data, way, BUDGET, out=tmp_path / "out", ledger=book)
+    chosen = release.certificate["method"]["chosen_among"]
+    assert chosen["learner"] == "linear regression"
+    assert lk.verify(tmp_path / "out").epsilon == pytest.approx(1.0, rel=2e-3)
+
+
+@pytest.mark.parametrize("winner", [0, 1])
+def test_the_better_prediction_of_a_number_wins(
+    winner: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = np.array([0.5, 0, 0.2], np.float32), np.array([0.5, 0, 0.5], np.float32)
+    ways = [good, bad][:: 1 if winner == 0 else -1]
+    given = iter([(LinearNumber(weights, at=1), "fixed") for weights in ways])
+    monkeypatch.setattr("limbeck.run.tuning.learn", lambda released: next(given))
+    release = lk.tune(lk.read(heights(), with_target()), FREE, BUDGET, seed=0)
+    assert release.certificate["method"]["settings"] == FREE[winner].settings()
+
+
+def test_a_prediction_of_a_number_does_not_look_at_it() -> None:
+    released = released_data(lk.distill(lk.read(heights(), with_target()), FREE[0], 2.9, seed=0))
+    learned, _ = learn(released)
+    assert isinstance(learned, LinearNumber) and learned.weights[learned.at] == 0
+    slots = np.random.default_rng(1).random((50, 2), dtype=np.float32)
+    near, _ = Near(np.stack([learned.weights, 3 * learned.weights]), learned.at)(
+        slots, np.zeros(50)
+    )
+    assert float(np.linalg.norm(np.asarray(near), axis=1).max()) <= np.sqrt(2) / 2 + 1e-6
+    exact = np.stack([slots[:, 0], 0.2 + 0.5 * slots[:, 0]], axis=1).astype(np.float32)
+    one, _ = Near(learned.weights[None], learned.at)(exact, np.zeros(50))
+    assert float(np.asarray(one).mean()) > 0.5  # 600 rows are enough for a straight line
 
 
 def test_measurements_are_paid_once() -> None:

@@ -130,6 +130,9 @@ class GPATE(AbstractMethod):
     """Widths of the generator's dense layers."""
     channels: tuple[int, ...] = (16, 8)
     """Channels of the image generator's two convolutions."""
+    generator: str = "auto"
+    """The generator's network for images: convolutions on enlarged ones (auto), or transposed ones with the
+    label beside every layer, as in the paper (deconvolution)."""
     learning_rate: float = 4e-3
     """Learning rate of the generator."""
     cooling: bool = False
@@ -169,6 +172,7 @@ class GPATE(AbstractMethod):
             network=(self.network, KINDS),
             view=(self.view, ("auto", "rows", "features")),
             shards=(self.shards, ("auto", "mixed", "classes")),
+            generator=(self.generator, ("auto", "deconvolution")),
         )
         not_negative(projection=unless_auto(projection=self.projection) or 0, filters=self.filters)
         not_negative(count_epsilon=self.count_epsilon)
@@ -369,7 +373,8 @@ class GPATE(AbstractMethod):
         aggregator = self.aggregator(schema)
         settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}
         if schema.image:
-            settings["channels"] = list(self.channels)
+            kind = {} if self.generator == "auto" else {"kind": self.generator}
+            settings |= {"channels": list(self.channels), **kind}
         build_key, ask_key = jax.random.split(jax.random.key(seed))
         generator = build_generator(schema, settings, key=build_key)
         phi = self.seen_features(schema, seed)

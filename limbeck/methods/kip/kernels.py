@@ -75,10 +75,19 @@ class EmpiricalTangentKernel(AbstractNetworkKernel):
 
     name: ClassVar[str] = "e-ntk"
 
+    outputs: str = "summed"
+    """Gradients of what are the features: of the sum of all outputs (summed); or of each output, the whole
+    Jacobian, as in the paper (each), which is as many times as large."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice(outputs=(self.outputs, ("summed", "each")))
+
     def features(self, schema: Schema, seed: int) -> EmpiricalNTK:
         image = image_of(schema)
         kind = LeNet if image.channels == 1 else ResNet18
-        return EmpiricalNTK(self._filled(kind, schema, seed), image.shape)
+        network = self._filled(kind, schema, seed)
+        return EmpiricalNTK(network, image.shape, summed=self.outputs == "summed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,14 +123,18 @@ class PerceptualKernel(AbstractNetworkKernel):
     name: ClassVar[str] = "perceptual"
 
     grid: int = 2
-    """Parts per side of the image over which activations are averaged."""
+    """Parts per side of the image over which activations are averaged; as many as pixels: they are not."""
+    layers: str = "stages"
+    """Whose activations are the features: those of the four stages, or of all layers, as in the paper."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(grid=self.grid)
+        choice(layers=(self.layers, ("stages", "all")))
 
     def features(self, schema: Schema, seed: int) -> Perceptual:
-        return Perceptual(self._filled(ResNet18, schema, seed), grid=self.grid)
+        network = self._filled(ResNet18, schema, seed)
+        return Perceptual(network, grid=self.grid, every_layer=self.layers == "all")
 
 
 KERNELS: dict[str, type[AbstractKernel]] = {

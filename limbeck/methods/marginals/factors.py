@@ -34,7 +34,7 @@ def normal_scores(cells: Sequence[Cells], chances: np.ndarray) -> np.ndarray:
         chances: Probability of each cell of a column, (classes, cells).
     """
     scores = np.zeros_like(chances)
-    for column, place in zip(cells, _places(cells), strict=True):
+    for column, place in zip(cells, places_of(cells), strict=True):
         for label, chance in enumerate(chances[:, place]):
             shares = _known(column, chance)
             raw = ndtri(np.clip(np.cumsum(shares) - shares / 2, 1e-3, 1 - 1e-3))
@@ -94,7 +94,7 @@ def factor_rows(
     )
     factors = np.concatenate([half, -half], axis=1)  # so that means are kept
     soft = np.empty((classes, factors.shape[1], size), np.float32)
-    for i, (column, place) in enumerate(zip(cells, _places(cells), strict=True)):
+    for i, (column, place) in enumerate(zip(cells, places_of(cells), strict=True)):
         for label, chance in enumerate(chances[:, place]):
             shares = _known(column, chance)
             bounds = ndtri(np.clip(np.append(0.0, np.cumsum(shares)), 0.0, 1.0))
@@ -127,7 +127,7 @@ def _known(column: Cells, chance: np.ndarray) -> np.ndarray:
     return values / total if total > 0 else np.full(len(values), 1 / len(values))
 
 
-def _places(cells: Sequence[Cells]) -> list[slice]:
+def places_of(cells: Sequence[Cells]) -> list[slice]:
     """Where each column's cells stand among those of all columns."""
     ends = np.cumsum([0] + [c.count for c in cells])
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]

@@ -6,8 +6,8 @@ holds more rows than the noise can hide. Then all pairs of two columns' groups a
 matrix product. What follows is free: soft rows (probabilities of groups, for every column) are fitted
 to both, and rows drawn from them; within a group, cells come as often as the fine counts say.
 
-Where there are few rows for the columns, noise would hide the pairs' counts: without a label the columns' correlations
-are measured there instead, one number for each pair.
+Where there are few rows for the columns, noise would hide the pairs' counts: there the columns' correlations
+are measured instead, one number for each pair, and of each class a few means that tilt the columns' shapes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,20 @@ from typing import ClassVar
 import numpy as np
 
 from ...errors import LimbeckError, choice, fraction, not_negative, positive, unless_auto
-from ...features import ColumnPairs, ColumnScores, SingleColumns, group_cells, most_cells
+from ...features import (
+    CellScores,
+    ColumnPairs,
+    ColumnScores,
+    SingleColumns,
+    group_cells,
+    most_cells,
+)
 from ...privacy import Asked, Histogram, Measurement, OuterSum, Private, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
 from ..class_counts import COUNTS, class_weights
 from ..part import Auto
+from .class_shapes import class_chances, most_scores, pooled_scores, pooled_shares, scores_bound
 from .factors import common_factors, factor_rows, normal_scores
 from .forbidden import without_forbidden
 from .noisy_cells import (
@@ -41,7 +49,7 @@ from .soft_fit import NoisyMarginals, fit_soft_rows
 from .soft_rows import SoftRows
 
 SINGLES, PAIRS = "single columns", "pairs of columns"
-CORRELATIONS = "correlations of columns"
+CLASS_SCORES, CORRELATIONS = "scores of classes", "correlations of columns"
 SOFT_ROWS_PER_NOISE = 4.0
 """Number of soft rows, in units of the rows over the noise of a pair's count: as many as noisy pairs can
 tell apart."""
@@ -58,8 +66,12 @@ epsilon 1 is four to seven such units."""
 CROWDED_ROWS = 50.0
 """Rows of a class for each column, below which noise hides most pairs: then pairs get a smaller share,
 or their correlations are measured."""
+SCORED_ROWS = 60.0
+"""Rows of a class, in units of the root of the columns, from which on noise leaves the class's means of scores."""
 SINGLE_SHARE, CROWDED_SINGLE_SHARE, CORRELATED_SINGLE_SHARE = 0.3, 0.8, 0.6
 """Share of the budget for single columns: by default, with few rows, and beside correlations."""
+SCORED_SINGLE_SHARE, SCORE_SHARE = 0.2, 0.55
+"""Shares of the budget for single columns of all classes together, and for what tells classes apart."""
 RESTRAINT, UNLABELLED_RESTRAINT = 0.2, 0.02
 """Restraint by default, with a label and without: noise that differs between classes misleads learners."""
 MOST_PAIR_COUNTS = 1 << 25
@@ -74,9 +86,10 @@ class Marginals(AbstractMeasureOnce):
         Measures class counts (a row changes one by 1); indicators of each of k columns within the
         row's class (norm at most sqrt k); indicators of each pair of columns' groups, both ways
         round, within the class (norm at most k); or, where rows are few for the columns, products of
-        two columns' scores, all together clipped to norm k, instead. How cells are grouped, and their scores, are
-        read off the noisy answers before. Add/remove of one row, discrete Gaussian noise calibrated jointly.
-        Events: three Gaussians.
+        two columns' scores, all together clipped to norm k, instead; with a label, indicators are then those of all
+        classes together, and one to a few scores of each column are summed within the row's class, clipped to about
+        root 2k. How cells are grouped, and their scores, are read off the noisy answers before. Add/remove
+        of one row, discrete Gaussian noise calibrated jointly. Events: three or four Gaussians.
 
     >>> from limbeck import Category
     >>> pair = tuple(Category(name=n, values=("a", "b")) for n in "xy")
@@ -86,7 +99,7 @@ class Marginals(AbstractMeasureOnce):
 
     only_counts: ClassVar[bool] = True
     name: ClassVar[str] = "marginals"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     data_kinds: ClassVar[tuple[str, ...]] = ("tables",)
     good_for: ClassVar[str] = (
         "tables of any kind, their default: rows true in columns and pairs of columns"
@@ -99,10 +112,12 @@ class Marginals(AbstractMeasureOnce):
     """Share of the budget for the class counts."""
     single_share: float | Auto = "auto"
     """Share of the budget for single columns; the rest is for pairs. "auto": 0.3, and 0.8 where there
-    are fewer than 50 rows of a class for each column; 0.6 where correlations are measured."""
+    are fewer than 50 rows of a class for each column; 0.6 where correlations are measured, with a label 0.2, beside
+    0.55 for scores of classes."""
     pairs: str = "auto"
     """What is measured of two columns: "counts" of their groups within each class, or their "correlations" alone,
-    over all classes. "auto": correlations without a label where there are fewer than 50 rows for each column."""
+    over all classes. "auto": correlations where there are fewer than 50 rows of a class for each column; with a
+    label only if there are 60 times the root of the columns."""
     grid: int | Auto = "auto"
     """Cells of a number with more values than that. "auto": 256, and fewer where there are few rows for
     the columns and classes."""
@@ -136,7 +151,8 @@ class Marginals(AbstractMeasureOnce):
             raise LimbeckError("marginals is a method for tables; choose another for images.")
         classes, columns = len(schema.classes), len(schema.inputs)
         cells = sum(most_cells(c, self._cells(schema)) for c in schema.inputs)
-        singles = Sum(name=SINGLES, bound=math.sqrt(columns), size=cells, groups=classes)
+        groups, by = (1, "all") if self._scored(schema) else (classes, "label")
+        singles = Sum(name=SINGLES, bound=math.sqrt(columns), size=cells, groups=groups, by=by)
         bound = float(columns)
         if self._correlated(schema):
             blocks = ((columns, columns),)
@@ -144,22 +160,38 @@ class Marginals(AbstractMeasureOnce):
         else:
             groups = self._all_groups(schema, self._groups_per_column(schema))
             pairs = OuterSum(name=PAIRS, bound=bound, blocks=((groups, groups),), groups=classes)
-        share = self._single_share(schema)
-        fraction(count_share_and_single_share=self.count_share + share)
+        share, scores = self._single_share(schema), self._asked_scores(schema)
+        rest = 1 - self.count_share - share - sum(one.share for one in scores)
+        fraction(count_share_and_single_share=1 - rest)
         return [
             Asked(question=Histogram.of_classes(COUNTS, schema), share=self.count_share),
             Asked(question=singles, share=share),
-            Asked(question=pairs, share=1 - self.count_share - share),
+            *scores,
+            Asked(question=pairs, share=rest),
         ]
+
+    def _asked_scores(self, schema: Schema) -> list[Asked]:
+        if not self._scored(schema):
+            return []
+        grid, classes = self._cells(schema), len(schema.classes)
+        size = sum(most_scores(column, grid) for column in schema.inputs)
+        bound = scores_bound(SingleColumns(schema, grid=grid).cells)
+        question = Sum(name=CLASS_SCORES, bound=bound, size=size, groups=classes)
+        return [Asked(question=question, share=SCORE_SHARE)]
 
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         counts = private.ask(COUNTS)
         singles = private.ask(SINGLES, self.map_spec("single_columns", seed))
         if self._correlated(private.schema):
-            chances = self._chances(private.schema, counts.values, singles)
+            measured = {COUNTS: counts, SINGLES: singles}
+            if self._scored(private.schema):
+                spec = self.map_spec("class_scores", seed)
+                measured[CLASS_SCORES] = private.ask(
+                    CLASS_SCORES, spec, {"singles": singles.values}
+                )
+            chances = self._chances(private.schema, measured)
             spec, state = self.map_spec("column_scores", seed), {"chances": chances}
-            answer = private.ask(CORRELATIONS, spec, state)
-            return {COUNTS: counts, SINGLES: singles, CORRELATIONS: answer}
+            return measured | {CORRELATIONS: private.ask(CORRELATIONS, spec, state)}
         noise = private.noise_of(PAIRS)
         groups = self._groups(private.schema, counts.values, singles, noise)
         pairs = private.ask(PAIRS, self.map_spec("column_pairs", seed), {"groups": groups})
@@ -173,6 +205,12 @@ class Marginals(AbstractMeasureOnce):
     def column_pairs(self, schema: Schema, seed: int, groups: list[np.ndarray]) -> ColumnPairs:
         """The map of a row to indicators of its group in every column, times themselves."""
         return ColumnPairs(self.single_columns(schema, seed), groups)
+
+    def class_scores(self, schema: Schema, seed: int, singles: np.ndarray) -> CellScores:
+        """The map of a row to a few scores of every column, by what is known of the columns over all classes."""
+        columns = self.single_columns(schema, seed)
+        scores = pooled_scores(columns.cells, pooled_shares(columns.cells, singles))
+        return CellScores(columns, scores, scores_bound(columns.cells))
 
     def column_scores(self, schema: Schema, seed: int, chances: np.ndarray) -> ColumnScores:
         """The map of a row to its scores in every column, times themselves."""
@@ -201,7 +239,7 @@ class Marginals(AbstractMeasureOnce):
         """Soft rows from factors that columns have in common; every cell is a group."""
         counts, products = measured[COUNTS].values, measured[CORRELATIONS]
         cells = self.single_columns(schema, seed).cells
-        chances = self._chances(schema, counts, measured[SINGLES])
+        chances = self._chances(schema, measured)
         loadings = common_factors(products.values.reshape(len(cells), -1), products.noise)
         soft = factor_rows(cells, chances, loadings, soft_rows=self.soft_rows, seed=seed)
         return SoftRows(
@@ -226,7 +264,8 @@ class Marginals(AbstractMeasureOnce):
         met = np.stack([np.bincount(group_of, own) > 0 for own in filled])
         singles = singles * possible_cells(schema, columns)
         pairs = pairs * met[:, :, None] * met[:, None, :]
-        marginals = _noisy_marginals(groups, np.maximum(weights * size, 1.0), singles, pairs, noise)
+        rows, errors = np.maximum(weights * size, 1.0), (noise[SINGLES], noise[PAIRS])
+        marginals = NoisyMarginals.of_answers(groups, rows, singles, pairs, *errors)
         if schema.rules:
             cells = self.single_columns(schema, seed).cells
             marginals = without_forbidden(marginals, schema, cells, groups)
@@ -264,6 +303,8 @@ class Marginals(AbstractMeasureOnce):
         share = unless_auto(single_share=self.single_share)
         if share is not None:
             return share
+        if self._scored(schema):
+            return SCORED_SINGLE_SHARE
         if self._correlated(schema):
             return CORRELATED_SINGLE_SHARE
         return CROWDED_SINGLE_SHARE if _crowded(schema) else SINGLE_SHARE
@@ -272,7 +313,12 @@ class Marginals(AbstractMeasureOnce):
         """Whether correlations are measured instead of pairs' counts."""
         if self.pairs != "auto":
             return self.pairs == "correlations"
-        return _crowded(schema) and schema.label is None
+        enough = _rows_per_class(schema) >= SCORED_ROWS * math.sqrt(len(schema.inputs))
+        return _crowded(schema) and (schema.label is None or enough)
+
+    def _scored(self, schema: Schema) -> bool:
+        """Whether classes are told apart by their means of scores."""
+        return self._correlated(schema) and schema.label is not None
 
     def _restraint(self, schema: Schema) -> float:
         restraint = unless_auto(restraint=self.restraint)
@@ -329,12 +375,16 @@ class Marginals(AbstractMeasureOnce):
             start += cells.count
         return groups
 
-    def _chances(self, schema: Schema, counts: np.ndarray, singles: Measurement) -> np.ndarray:
+    def _chances(self, schema: Schema, measured: Mapping[str, Measurement]) -> np.ndarray:
         """Probability of each cell of a column, (classes, cells), from noisy answers alone."""
         columns = SingleColumns(schema, grid=self._cells(schema)).cells
-        column_of = np.repeat(np.arange(len(columns)), [c.count for c in columns])
+        counts, singles = measured[COUNTS].values, measured[SINGLES]
         weights, size = class_weights(counts)
-        totals = np.repeat(np.maximum(weights * size, 1.0)[:, None], len(columns), axis=1)
+        rows = np.maximum(weights * size, 1.0)
+        if self._scored(schema):
+            return class_chances(columns, singles.values, measured[CLASS_SCORES], rows)
+        column_of = np.repeat(np.arange(len(columns)), [c.count for c in columns])
+        totals = np.repeat(rows[:, None], len(columns), axis=1)
         cleared, error = self._cleared(schema, singles), count_error(singles.noise)
         filled = filled_cells(schema, columns, cleared)
         return chances_within(column_of, cleared, totals, error, filled)
@@ -352,28 +402,3 @@ def _rows_per_class(schema: Schema) -> float:
 
 def _crowded(schema: Schema) -> bool:
     return _rows_per_class(schema) < CROWDED_ROWS * len(schema.inputs)
-
-
-def _noisy_marginals(
-    groups: list[np.ndarray],
-    rows: np.ndarray,
-    singles: np.ndarray,
-    pairs: np.ndarray,
-    noise: Mapping[str, float],
-) -> NoisyMarginals:
-    """All counts by groups: each pair is measured twice, and the diagonal of pairs counts single groups
-    once more, so means are taken, weighted by the inverse of their variances."""
-    sizes = tuple(int(g.max()) + 1 for g in groups)
-    into = np.eye(sum(sizes))[numbered(groups)]  # (cells, groups)
-    fine, pair = count_error(noise[SINGLES]) ** 2, count_error(noise[PAIRS]) ** 2
-    variance = fine * into.sum(axis=0)
-    precision = 1 / variance + 1 / pair
-    diagonal = np.einsum("cgg->cg", pairs)
-    return NoisyMarginals(
-        sizes=sizes,
-        rows=rows,
-        single=(singles @ into / variance + diagonal / pair) / precision,
-        single_variance=1 / precision,
-        pair=(pairs + pairs.transpose(0, 2, 1)) / 2,
-        pair_variance=pair / 2,
-    )

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from ...draws import normal
 from ...nets import fit
-from .noisy_cells import to_simplex
+from .noisy_cells import count_error, numbered, to_simplex
 
 MOST_WORK = 1.25e8
 """Multiplications per update that a wide table may cost; it gets fewer soft rows beyond."""
@@ -47,6 +47,33 @@ class NoisyMarginals:
     single_variance: np.ndarray
     pair: np.ndarray
     pair_variance: float
+
+    @classmethod
+    def of_answers(
+        cls,
+        groups: list[np.ndarray],
+        rows: np.ndarray,
+        singles: np.ndarray,
+        pairs: np.ndarray,
+        single_noise: float,
+        pair_noise: float,
+    ) -> NoisyMarginals:
+        """All counts by groups: each pair is measured twice, and the diagonal of pairs counts single groups
+        once more, so means are taken, weighted by the inverse of their variances."""
+        sizes = tuple(int(g.max()) + 1 for g in groups)
+        into = np.eye(sum(sizes))[numbered(groups)]  # (cells, groups)
+        fine, pair = count_error(single_noise) ** 2, count_error(pair_noise) ** 2
+        variance = fine * into.sum(axis=0)
+        precision = 1 / variance + 1 / pair
+        diagonal = np.einsum("cgg->cg", pairs)
+        return cls(
+            sizes=sizes,
+            rows=rows,
+            single=(singles @ into / variance + diagonal / pair) / precision,
+            single_variance=1 / precision,
+            pair=(pairs + pairs.transpose(0, 2, 1)) / 2,
+            pair_variance=pair / 2,
+        )
 
     @property
     def member(self) -> np.ndarray:

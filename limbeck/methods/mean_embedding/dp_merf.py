@@ -13,6 +13,7 @@ from ...schema import Category, Schema
 from ..base import check_values_declared
 from ..part import Auto
 from .embedding import AbstractMeanEmbedding
+from .heterogeneous import EMBEDDINGS, slot_parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class DPMERF(AbstractMeanEmbedding):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(features=self.features, number_weight=self.number_weight)
-        choice(embedding=(self.embedding, ("joint", "heterogeneous")))
+        choice(embedding=(self.embedding, EMBEDDINGS))
         check_length_scales(self.length_scales)
         if self.features % 2:
             raise LimbeckError(
@@ -72,16 +73,10 @@ class DPMERF(AbstractMeanEmbedding):
         return self._fourier(schema.slots, schema, self._slot_weights(schema), seed)
 
     def _heterogeneous(self, schema: Schema, seed: int) -> Heterogeneous:
-        numbers: list[int] = []
-        codes: list[int] = []
-        for column, at in schema.blocks():
-            (codes if isinstance(column, Category) else numbers).extend(range(at.start, at.stop))
-        return Heterogeneous(
-            fourier=self._fourier(len(numbers), schema, None, seed) if numbers else None,
-            numbers=tuple(numbers),
-            codes=tuple(codes),
-            categories=sum(isinstance(c, Category) for c in schema.inputs),
-        )
+        parts = slot_parts(schema)
+        count = len(parts["numbers"])
+        fourier = self._fourier(count, schema, None, seed) if count else None
+        return Heterogeneous(fourier=fourier, **parts)
 
     def _fourier(
         self, slots: int, schema: Schema, weights: list[float] | None, seed: int

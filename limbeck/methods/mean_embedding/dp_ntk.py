@@ -10,13 +10,22 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ...errors import LimbeckError, choice, positive
-from ...features import DenseTangent, StripTangent, mismatch, split_blocks
+from ...features import (
+    DenseTangent,
+    HeterogeneousTangent,
+    StripTangent,
+    mismatch,
+    split_blocks,
+)
 from ...nets import Generator
 from ...privacy import OuterSum
 from ...schema import Schema
+from ..base import check_values_declared
 from .embedding import EMBEDDING, AbstractMeanEmbedding
+from .heterogeneous import EMBEDDINGS, slot_parts
 
 NETWORKS = ("dense", "strip")
+Features = DenseTangent | StripTangent | HeterogeneousTangent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +35,8 @@ class DPNTK(AbstractMeanEmbedding):
 
     Privacy:
         Measures class counts (a row changes one of them by 1) and per-class sums of features of
-        norm 1, under add/remove of one row, with discrete Gaussian noise calibrated jointly.
+        norm 1 (the heterogeneous embedding of numbers and categories: the root of 2), under
+        add/remove of one row, with discrete Gaussian noise calibrated jointly.
         Events: two Gaussians.
 
     >>> from limbeck import Category
@@ -52,6 +62,9 @@ class DPNTK(AbstractMeanEmbedding):
     """Slots that a strip's convolution spans."""
     outputs: int = 10
     """Outputs whose sum the gradients are taken of: the more, the more the last layer counts."""
+    embedding: str = "joint"
+    """What the network sees: whole rows (joint); or numbers alone, with indicators of the categories beside
+    its gradients, as in the paper for tables that have both (heterogeneous)."""
     debias: float = 1.0
     """How much of the bias of small batches is removed in fitting, from 0 (none) to 1; what is left
     draws the rows of a class together. Free."""
@@ -62,29 +75,42 @@ class DPNTK(AbstractMeanEmbedding):
         super().__post_init__()
         positive(side=self.side, outputs=self.outputs, widths=len(self.widths))
         positive(**{f"widths[{i}]": w for i, w in enumerate(self.widths)})
-        choice(network=(self.network, NETWORKS))
+        choice(network=(self.network, NETWORKS), embedding=(self.embedding, EMBEDDINGS))
         if not 0 <= self.debias <= 1:
             raise LimbeckError(f"Expected 0 <= debias <= 1, got {self.debias}.")
 
     def feature_size(self, schema: Schema) -> tuple[int, float]:
-        return self._outline(schema).size, 1.0
+        outline = self._outline(schema)
+        return outline.size, outline.norm_bound
 
     def embedding_of(self, schema: Schema) -> OuterSum:
-        blocks = tuple(self._outline(schema).blocks)
-        return OuterSum(name=EMBEDDING, bound=1.0, blocks=blocks, groups=len(schema.classes))
-
-    def _outline(self, schema: Schema) -> DenseTangent | StripTangent:
-        """The features without numbers: enough to tell their sizes."""
-        outline: DenseTangent | StripTangent = jax.eval_shape(
-            lambda: self._drawn(schema, jax.random.key(0))
+        outline = self._outline(schema)
+        return OuterSum(
+            name=EMBEDDING,
+            bound=outline.norm_bound,
+            blocks=tuple(outline.blocks),
+            groups=len(schema.classes),
         )
+
+    def _outline(self, schema: Schema) -> Features:
+        """The features without numbers: enough to tell their sizes."""
+        outline: Features = jax.eval_shape(lambda: self._drawn(schema, jax.random.key(0)))
         return outline
 
-    def feature_map(self, schema: Schema, seed: int) -> DenseTangent | StripTangent:
+    def feature_map(self, schema: Schema, seed: int) -> Features:
         return self._drawn(schema, jax.random.fold_in(jax.random.key(seed), 1))
 
-    def _drawn(self, schema: Schema, key: Array) -> DenseTangent | StripTangent:
-        shape: dict[str, Any] = {"slots": schema.slots, "widths": self.widths, "key": key}
+    def _drawn(self, schema: Schema, key: Array) -> Features:
+        if self.embedding == "joint":
+            return self._network_of(schema.slots, schema, key)
+        check_values_declared(self.name, schema)
+        parts = slot_parts(schema)
+        count = len(parts["numbers"])
+        tangent = self._network_of(count, schema, key) if count else None
+        return HeterogeneousTangent(tangent=tangent, **parts)
+
+    def _network_of(self, slots: int, schema: Schema, key: Array) -> DenseTangent | StripTangent:
+        shape: dict[str, Any] = {"slots": slots, "widths": self.widths, "key": key}
         if self.network == "dense":
             return DenseTangent(**shape, outputs=self.outputs)
         if schema.image:

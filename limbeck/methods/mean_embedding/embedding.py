@@ -53,9 +53,10 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
     hidden: tuple[int, ...] = (200, 200)
     """Widths of the generator's dense layers. Free."""
     generator: str = "auto"
-    """The generator's network: as suits the data (auto); dense layers alone (dense); or, for colour
+    """The generator's network: as suits the data (auto); dense layers alone (dense); for colour
     images, residual blocks, the first of which have as many channels as the first width in `hidden`
-    says (residual). Free."""
+    says (residual); or, for images, transposed convolutions with the label beside every layer
+    (deconvolution). Free."""
 
     def __post_init__(self) -> None:
         fraction(count_share=self.count_share)

@@ -1,4 +1,4 @@
-"""Bounds and values that a schema leaves open, found with a part of the budget."""
+"""Bounds, values and rows per person that a schema leaves open, found with a part of the budget."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ...schema import Category, Numeric, Schema
 from ..asked import Asked
 from .quantiles import Edges as Edges
 from .quantiles import Quantiles as Quantiles
+from .rows_of_persons import PERSONS_SHARE, ROWS_EACH, RowsOfPersons, shares_of
 from .values import OTHER as OTHER
 from .values import FrequentValues as FrequentValues
 from .values import values_name
@@ -21,27 +22,36 @@ THRESHOLD_SHARE = 0.05
 
 
 def estimates(names: tuple[str, ...], schema: Schema, budget: Budget) -> list[Asked]:
-    """What settling the named columns asks: they share evenly, and so do a column's questions."""
+    """What settling the named columns asks: they share evenly, and so do a column's questions. Named as
+    a column, the persons' ids ask how many rows persons have."""
     delta = THRESHOLD_SHARE * budget.delta / budget.sensitivity_factor if budget.private else 0.0
-    share, asked = schema.estimate_share / max(1, len(names)), []
-    for column in (c for c in schema.columns if c.name in names):
+    columns, asked = [c for c in schema.columns if c.name in names], []
+    share = schema.estimate_share / max(1, len(columns))
+    for column in columns:
         if isinstance(column, Numeric):
             questions = Quantiles(column, schema.inputs.index(column)).questions
             asked += [Asked(question=q, share=share / len(questions)) for q in questions]
         elif isinstance(column, Category):
-            question = FrequentValues.of_column(column, delta / len(names))
+            question = FrequentValues.of_column(column, delta / len(columns))
             asked.append(Asked(question=question, share=share))
+    if schema.person and schema.person.column in names:
+        counted = RowsOfPersons.of_person(schema.person)
+        asked.append(Asked(question=counted, share=PERSONS_SHARE))
     return asked
 
 
 def estimated(private: Private) -> dict[str, tuple[Any, ...]]:
-    """What was found for every column that the schema leaves open: bounds, or values."""
+    """What was found for every column that the schema leaves open: bounds, or values; and for persons'
+    ids, shares of persons by their number of rows."""
     settled: dict[str, tuple[Any, ...]] = {}
     for column in private.schema.estimated:
         if isinstance(column, Numeric):
             settled[column.name] = estimated_bounds(private, column)
         elif isinstance(column, Category):
             settled[column.name] = estimated_values(private, column)
+    person = private.schema.person
+    if person and person.estimated:
+        settled[person.column] = shares_of(private.ask(ROWS_EACH).values)
     return settled
 
 

@@ -120,6 +120,17 @@ class LearnedColumns:
             return [part for _, part in self.numbers.totals[name].terms]
         return [rule.decides for rule, _ in self.dependences if rule.decided == name]
 
+    def check_target(self, targets: Sequence[Numeric]) -> None:
+        """Refuse a target that rules decide: methods tell classes apart by its own cells."""
+        for target in targets:
+            if target.name in self.decided:
+                rule = next(r for r in self.rules if getattr(r, "left", "") == target.name)
+                raise SchemaError(
+                    f"rule '{rule.text}' decides '{target.name}', which is the target and is learned as it is. "
+                    "Say it the other way round, with the target on the right ('cost <= price', not 'price >= "
+                    "cost'; 'room == bill - drugs')."
+                )
+
     def _may_miss(self, name: str) -> bool:
         """Whether a decided column has to be learned as well, for rows in which the rule says nothing."""
         missing = any(self.columns[d].missing for d in self.deciders(name))
