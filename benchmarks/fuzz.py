@@ -13,6 +13,7 @@ children, so that even a crash of the interpreter is seen and counted.
 from __future__ import annotations
 
 import argparse
+import datetime
 import gzip
 import io
 import json
@@ -41,9 +42,11 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 import helpers  # noqa: E402
 
 import limbeck as lk  # noqa: E402
+from limbeck.audits.result import Finding  # noqa: E402
 from limbeck.run.recipe import Recipe  # noqa: E402
 
-BATCH = 250
+BATCH = 1000
+DAYS = (datetime.date(2000, 1, 1), datetime.date(2009, 12, 31))
 SECONDS = 5.0
 """Of processor time that a case may take."""
 MEMORY = 1 << 30
@@ -154,6 +157,10 @@ class World:
     files: dict[str, bytes]
     release: Path
     certificate: dict[str, Any]
+    seal: str
+    """The last digest of the whole ledger's chain."""
+    spent: float
+    audit: dict[str, Any]
 
 
 def _read(world: World, name: str, content: bytes, schema: lk.Schema) -> None:
@@ -312,18 +319,146 @@ def conditions(world: World, rng: random.Random) -> None:
     read_wanted(world.schema, 5, where=told, like=None, classes=classes)
 
 
+PIECES = (
+    "low", "high", "sum", "first", "last", "took", "city", "land", "'a b'", "nobody", ">=", "<=", ">", "<", "==", "->",
+    "+", "-", "if", "then", "never", "and", "in", "not", "=", "!=", "1", "0.5", "-3", "1e400", "2 days", "1 minute",
+    "2001-02-03", "north", "[north, south]", "(", ")", ",", "nan", "'", "10 weeks", "",
+)  # fmt: skip
+"""Words of rules."""
+SOUND = (
+    "high >= low", "low <= high + 2", "sum == low + high", "last >= first", "last > first + 1 day", "took == last - first",
+    "city -> land", "never city = north and low > 3", "if city = south then high <= 50", "sum >= low",
+)  # fmt: skip
+"""Rules that columns can keep, alone or together with some of the others."""
+
+
+def rules(world: World, rng: random.Random) -> None:
+    """Rules of any words; those that a schema takes hold for rows of any content."""
+    step = rng.choice((1.0, 0.5, None))
+    columns = [
+        lk.Numeric(name="low", min=0, max=100, step=step, missing=rng.random() < 0.3),
+        lk.Numeric(name="high", min=0, max=100, step=step),
+        lk.Numeric(name="sum", min=0, max=200, step=step),
+        lk.Date(name="first", min=DAYS[0], max=DAYS[1]),
+        lk.Date(name="last", min=DAYS[0], max=DAYS[1], missing=rng.random() < 0.3),
+        lk.Numeric(name="took", integer=True, min=-4000, max=4000),
+        lk.Category(name="city", values=("north", "south", "east"), missing=rng.random() < 0.3),
+        lk.Category(name="land", values=("a b", "c")),
+        lk.Category(name="ill", values=("no", "yes"), label=True),
+    ]
+    texts = [
+        rng.choice(SOUND)
+        if rng.random() < 0.6
+        else " ".join(rng.choice(PIECES) for _ in range(rng.randrange(1, 8)))
+        for _ in range(rng.randrange(1, 5))
+    ]
+    if rng.random() < 0.1:
+        texts.append(rng.choice(WORDS))
+    ends = rng.choice(("c", "c", "c", "d", rng.choice(WORDS)))
+    pairs = [("north", "a b"), ("south", "c"), ("east", ends)]
+    tables = {"city -> land": pairs} if any("->" in text for text in texts) else {}
+    ruled = lk.Schema(
+        dataset="ruled", rows=50, columns=tuple(columns), rules=tuple(texts), tables=tables
+    )
+    ruled.facts(), lk.Schema.parse(ruled.toml())
+    odd: list[Any] = [None, "1", "7.5", -3, 1e300, "2005-01-01", "2019-12-31", "north", *WORDS[:40]]
+    count = rng.randrange(1, 8)
+    cells = {c.name: [rng.choice(odd) for _ in range(count)] for c in columns}
+    import pandas as pd
+
+    read = lk.read(pd.DataFrame(cells, dtype=object), ruled)._encoded()
+    if not np.isfinite(np.where(np.isnan(read.cells), 0, read.cells)).all():
+        raise AssertionError("a cell that is no number")
+    values = ruled.learned.values(read.cells, np.zeros(len(read), np.int64))
+    tied = {clause.text for tie in ruled.learned.ties for clause in tie.clauses}
+    for text, broken in ruled.learned.broken(values).items():
+        if broken.any() and text not in tied:
+            raise AssertionError("a decoded row breaks a rule")
+    ruled.table(values)
+
+
+def arrow(world: World, rng: random.Random) -> None:
+    """Tables of any Arrow types under the declared names."""
+    import pyarrow as pa
+
+    count = rng.randrange(0, 6)
+    plain: list[Any] = [None, 0, 1, -1, 2**31, 3]
+    kinds: list[Callable[[], Any]] = [
+        lambda: pa.array([rng.choice((*WORDS[:50], None)) for _ in range(count)], pa.string()),
+        lambda: pa.array([rng.choice((*WORDS[:50], None)) for _ in range(count)], pa.large_string()),
+        lambda: pa.array([rng.choice((*WORDS[:50], None)) for _ in range(count)]).dictionary_encode(),
+        lambda: pa.array([rng.choice((1.5, float("nan"), float("inf"), None)) for _ in range(count)], pa.float64()),
+        lambda: pa.array([rng.choice(plain) for _ in range(count)], pa.int64()),
+        lambda: pa.array([rng.choice(plain) for _ in range(count)], rng.choice((pa.timestamp("ns"), pa.timestamp("s", "UTC")))),
+        lambda: pa.array([rng.choice((None, 0, 9)) for _ in range(count)], rng.choice((pa.date32(), pa.time32("s"), pa.duration("ms")))),
+        lambda: pa.array([rng.choice((None, True, False)) for _ in range(count)], pa.bool_()),
+        lambda: pa.array([rng.choice((None, b"\xff", b"1")) for _ in range(count)], rng.choice((pa.binary(), pa.large_binary()))),
+        lambda: pa.array([rng.choice((None, [1], [])) for _ in range(count)], pa.list_(pa.int64())),
+        lambda: pa.array([rng.choice((None, {"a": 1})) for _ in range(count)], pa.struct([("a", pa.int64())])),
+        lambda: pa.nulls(count),
+        lambda: pa.array([rng.choice((None, 1, 2)) for _ in range(count)], pa.decimal128(20, 3)),
+    ]  # fmt: skip
+    names = ["age", "income", "town", "smoker", "seen", "ill"]
+    lk.read(pa.table({name: rng.choice(kinds)() for name in names}), world.schema)._encoded()
+
+
+def audit(world: World, rng: random.Random) -> None:
+    made = rejsoned(rng, world.audit)
+    path = world.folder / "audit.json"
+    path.write_text(json.dumps(made))
+    lk.Audit.load(path).facts()
+
+
+def ledger(world: World, rng: random.Random) -> None:
+    """A damaged ledger: told of, or read; never taken for one that holds less."""
+    folder = world.folder / "book"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    path = folder / "ledger.sqlite"
+    path.write_bytes(damaged(rng, world.files["ledger"]))
+    book = lk.Ledger(path)
+    book.check_entries(world.seal)
+    [account] = book.accounts()
+    if account.spent < world.spent * (1 - 1e-9):
+        raise AssertionError("a damaged ledger holds less")
+
+
+def job(world: World, rng: random.Random) -> None:
+    """Damaged files of an unfinished run: it is resumed, told of, or paid for anew."""
+    from limbeck.ledger import Job
+
+    root = world.folder / "jobs"
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+    with Job(root, {"a": 1}) as kept:
+        kept.begin("run", b"s" * 32, "digest", {"charges": "c", "measurements": [], "software": ""})
+        kept.save("x", np.arange(3.0), digest="d")
+        folder = kept.folder
+    chosen = rng.choice(sorted(p for p in folder.iterdir() if p.name != "lock"))
+    chosen.write_bytes(damaged(rng, chosen.read_bytes()))
+    with Job(root, {"a": 1}) as again:
+        again.run, again.plan, again.secret(), again.matches("digest")
+        again.load("x", digest="d")
+        again.clear()
+
+
 TARGETS: dict[str, tuple[Callable[[World, random.Random], None], int]] = {
     "csv": (csv, 22_000),
     "parquet": (parquet, 9_000),
+    "arrow": (arrow, 5_000),
     "npz": (npz, 6_000),
     "idx": (idx, 6_000),
     "pictures": (pictures, 6_000),
     "frame": (frame, 4_000),
-    "schema": (schema, 16_000),
-    "recipe": (recipe, 8_000),
-    "certificate": (certificate, 9_000),
-    "release": (release, 3_000),
-    "scores": (scores, 6_000),
+    "schema": (schema, 14_000),
+    "rules": (rules, 9_000),
+    "recipe": (recipe, 6_000),
+    "certificate": (certificate, 7_000),
+    "release": (release, 2_000),
+    "scores": (scores, 5_000),
+    "audit": (audit, 3_000),
+    "ledger": (ledger, 2_000),
+    "job": (job, 1_000),
     "conditions": (conditions, 8_000),
 }
 """What reads, and how many cases it is given."""
@@ -428,7 +563,16 @@ def make_world(folder: Path) -> World:
         os._exit(0)
     os.waitpid(child, 0)
     certificate = json.loads((folder / "made" / "certificate.json").read_text())
-    return World(folder, schema, pictured, files, folder / "made", certificate)
+    files["ledger"] = (folder / "ledger.sqlite").read_bytes()
+    book = lk.Ledger(folder / "ledger.sqlite")
+    seal, spent = book.check_entries().digest, book.accounts()[0].spent
+    finding = Finding(part="noise", holds=True, says="all is well", facts={"numbers": 3})
+    audited = lk.Audit(
+        method="m", settings={"a": 1}, epsilon=1.0, delta=1e-5, adjacency="add-remove", unit="row",
+        dataset="d", findings=(finding,),
+    ).facts()  # fmt: skip
+    told = certificate, seal, spent, audited
+    return World(folder, schema, pictured, files, folder / "made", *told)
 
 
 def page(kept: dict[str, Any]) -> str:

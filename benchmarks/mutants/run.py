@@ -67,9 +67,9 @@ class Mutant:
 
     @property
     def digest(self) -> str:
-        """Of the mutant and the file it is planted in: another one is another trial."""
+        """Of the mutant and of the class or function it is planted in: another one is another trial."""
         text = (ROOT / "limbeck" / self.file).read_text(encoding="utf-8")
-        words = [self.old, self.new, *self.tests, text]
+        words = [self.old, self.new, *self.tests, around(text, self.old)]
         return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
 
     def planted(self, tree: Path) -> str:
@@ -82,6 +82,17 @@ class Mutant:
                 "expected once. Bring the list up to date."
             )
         return text.replace(self.old, self.new)
+
+
+def around(text: str, piece: str) -> str:
+    """The class or function of a file that holds a piece of its text; else the whole file."""
+    lines, first = text.splitlines(), text[: text.find(piece)].count("\n") + 1
+    last = first + piece.strip("\n").count("\n")
+    for node in ast.parse(text).body:
+        begin = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        if begin <= first and last <= (node.end_lineno or begin):
+            return "\n".join(lines[begin - 1 : node.end_lineno])
+    return text
 
 
 def mutants() -> list[Mutant]:
@@ -168,9 +179,11 @@ def _warm() -> None:
     import dp_accounting.pld
     import dp_accounting.rdp  # noqa: F401
     import equinox  # noqa: F401
+    import hypothesis  # noqa: F401
     import jax  # noqa: F401
     import optax  # noqa: F401
     import pandas  # noqa: F401
+    import PIL.Image  # noqa: F401
     import pytest  # noqa: F401
     import scipy.optimize
     import scipy.special  # noqa: F401
@@ -255,6 +268,7 @@ def tried(
     """Each mutant with what was found, as it comes; first, for None, the tree as it is."""
     _warm()
     sys.dont_write_bytecode = True
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / "tests" / ".compiled"))
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     folder = Path(tempfile.mkdtemp(prefix="limbeck-mutants-"))
     slots = [Slot(copied_tree(folder / str(number))) for number in range(workers)]

@@ -34,6 +34,7 @@ ROWS = 12
 """Made-up rows whose neighbours are tried."""
 QUICK_NEIGHBOURS = 4
 QUICK_TRIALS = 60_000
+QUICK_NUMBERS = 6_000_000
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ def _noise(of: _Subject, seed: int, progress: Progress) -> Finding:
 
 
 def _draws(of: _Subject, quick: bool, seed: int, progress: Progress) -> Finding:
-    more = {"trials": QUICK_TRIALS} if quick else {}
+    more = {"trials": QUICK_TRIALS, "numbers": QUICK_NUMBERS} if quick else {}
     asked = [*of.plan.questions, *of.also]
     told: Callable[[float], None] = lambda done: progress("draws", done)  # noqa: E731
     found = tight(

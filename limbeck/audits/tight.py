@@ -10,14 +10,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import gammainc, ndtri
 
 from ..accounting import Budget, Charge, cost
-from ..privacy import Gradients, Measurement, Noise, Planned, RowAccess, Stream, Unit
+from ..privacy import (
+    Choice,
+    Gradients,
+    Measurement,
+    Noise,
+    Planned,
+    RowAccess,
+    Stream,
+    Unit,
+)
+from ..privacy.questions.choice import FINE
 from ..schema import Person
 from .bounds import AT_DELTA, CONFIDENCE, Curve, Interval, curve_of, epsilon_at_least, mu_between
 from .worst_cases import NOT_BUILT, WorstCase, losses, worst_case
@@ -28,6 +39,8 @@ NUMBERS = 60_000_000
 """Numbers drawn in each world, at most."""
 TRIALS = 1_000_000
 """Runs tried in each world, at most."""
+SLOW = {"discrete laplace": 200, "permute-and-flip": 64}
+"""Mechanisms whose numbers are drawn one by one, and how many others take as long."""
 AT_ONCE = 4096
 """Answers that are noised together, where one unit moves a whole answer."""
 WATCHED = 10
@@ -103,7 +116,9 @@ def tight(
         for place, one in enumerate(tried):
             for name, noise, loss in one.drawn(count, with_units=world, seed=seed):
                 total[world] += loss
-                if not world and sum(n[0] == name[0] for n in watched) < WATCHED:
+                if noise is None or world:
+                    continue
+                if sum(n[0] == name[0] for n in watched) < WATCHED:
                     watched[name] = noise
             progress((place + 1 + world * len(tried)) / (2 * len(tried)))
     curve = curve_of(total[True], total[False], [claim * cut for cut in CUTS])
@@ -126,20 +141,31 @@ def wrong_noise(noises: dict[tuple[str, int], np.ndarray]) -> list[str]:
     """What is wrong with noise that should be of standard deviation 1, and independent from one step,
     one question and one part to another, in words. All checks together fail by chance with 1e-6."""
     pairs = list(combinations(noises.items(), 2))
-    allowed = -float(ndtri((1 - CONFIDENCE) / (4 * (len(noises) + len(pairs) + 1))))
-    found = []
+    chance = (1 - CONFIDENCE) / (4 * (len(noises) + len(pairs) + 1))
+    allowed, found = -float(ndtri(chance)), []
     for (name, step), noise in noises.items():
         spread = float(np.sqrt(np.mean(noise**2)))
-        if abs(spread**2 - 1) > allowed * np.sqrt(2 / noise.size) * 1.2:
+        if spread**2 - 1 > allowed * np.sqrt(2 / noise.size) * 1.2 or too_little(noise, chance):
             found.append(f"'{name}', step {step}: the noise is {spread:.4f} of what is charged")
+    together = np.concatenate([np.zeros(0), *map(np.ravel, noises.values())])
+    if not found and too_little(together, chance):
+        spread = float(np.sqrt(np.mean(together**2)))
+        found.append(f"all answers together: the noise is {spread:.4f} of what is charged")
     for (one, first), (two, second) in pairs:
         size = min(first.size, second.size)
         if size < 30:
             continue
-        together = float(np.corrcoef(first.ravel()[:size], second.ravel()[:size])[0, 1])
-        if not abs(together) <= allowed / np.sqrt(size) * 1.2:
-            found.append(f"{one} and {two}: their noise is the same in {together:.3f} parts")
+        alike = float(np.corrcoef(first.ravel()[:size], second.ravel()[:size])[0, 1])
+        if not abs(alike) <= allowed / np.sqrt(size) * 1.2:
+            found.append(f"{one} and {two}: their noise is the same in {alike:.3f} parts")
     return found
+
+
+def too_little(noise: np.ndarray, chance: float) -> bool:
+    """Whether numbers are nearer to zero than those of standard deviation 1 are but by a chance; few
+    numbers can tell, too. Laplace's squares spread more than a Gaussian's: as those of 0.4 as many."""
+    freedom = 0.4 * noise.size
+    return noise.size > 0 and float(gammainc(freedom / 2, freedom / 2 * np.mean(noise**2))) < chance
 
 
 @dataclass
@@ -168,7 +194,7 @@ class _Tried:
     def numbers(self) -> int:
         """Numbers that a run draws in a trial."""
         width = self.charges[-1].coordinates / (1 if self.case.stacked else self.case.units)
-        slow = 200 if self.charges[0].mechanism == "discrete laplace" else 1  # drawn one by one
+        slow = SLOW.get(self.charges[0].mechanism, 1)
         return int(sum(c.steps for c in self.charges) * max(1.0, width) * slow)
 
     @property
@@ -178,10 +204,13 @@ class _Tried:
 
     def drawn(
         self, count: int, *, with_units: bool, seed: int
-    ) -> Iterator[tuple[tuple[str, int], np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[tuple[str, int], np.ndarray | None, np.ndarray]]:
         """For each measurement and step the noise, scaled to standard deviation 1, and the privacy loss
-        of all trials."""
+        of all trials; a choice has no noise to look at."""
         case = self.case
+        if isinstance(case.question, Choice):
+            yield (case.question.name, 0), None, self._chosen(count, with_units, seed)
+            return
         exact = [self._exact(with_units=world) for world in (False, True)]
         lines = []
         for charge, without, held in zip(self.charges, *exact, strict=True):
@@ -199,6 +228,24 @@ class _Tried:
                 scaled = np.concatenate(pieces.pop((charge.name, step)))[:count]
                 lost = losses(charge, np.resize(apart, count), scaled)
                 yield (charge.name, step), scaled / noise_deviation(charge), lost
+
+    def _chosen(self, count: int, with_units: bool, seed: int) -> np.ndarray:
+        """The privacy loss of picks between two that a unit sets apart as far as it may."""
+        (charge,), row_map = self.charges, self.case.row_map
+        mechanism: Any = self.case.question.calibrated(self.charges, self.unit, row_map)
+        noise = Noise.from_seed(seed).part(f"{charge.name} {with_units}")
+        sums = []
+        for world in (False, True):
+            data = self.case.data(self.person, with_units=world)
+            held = RowAccess(data=data, noise=Noise.from_seed(0), progress=lambda done: None)
+            sums.append(mechanism.session(held, row_map).partial(0, {}))
+        gaps = [float(Fraction(a - b, FINE**2)) for a, b in map(mechanism.utilities, sums)]
+        self.moved[charge.name] = abs(gaps[1] - gaps[0]) / (2 * charge.sensitivity)
+        chances = [row_map.chance(gap, charge.noise) for gap in gaps]
+        lost = np.log([chances[1] / chances[0], (1 - chances[1]) / (1 - chances[0])])
+        stream, whole = noise.stream("picks"), sums[int(with_units)]
+        picked = (mechanism.finish(whole, lambda c: stream)[0].values[0] for _ in range(count))
+        return lost[np.fromiter(picked, np.int64, count)]
 
     def _answers(
         self, count: int, with_units: bool, seed: int

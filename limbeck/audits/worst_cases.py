@@ -19,6 +19,7 @@ import pandas as pd
 from ..accounting import Charge
 from ..data import Dataset, read
 from ..privacy import (
+    Choice,
     Directions,
     Faculty,
     Gradients,
@@ -169,6 +170,24 @@ class Turncoat:
         return jnp.full(self.size, 100.0 * (1 - 2 * state))
 
 
+class Rivals:
+    """Two candidates that are equally good without a unit, which is for the one and against the other."""
+
+    sizes = (1, 1)
+    expected = np.array([0.0, 4.0])
+    weights = np.ones(2)
+    penalties = np.array([-4.0, 0.0])
+
+    def __call__(self, rows: Any, labels: Any) -> Any:
+        return jnp.zeros((len(rows), 2), jnp.int32)
+
+    @staticmethod
+    def chance(apart: float, noise: float) -> float:
+        """Of the first one by permute-and-flip, where its utility is so much greater."""
+        ahead = 1 - math.exp(-abs(apart) / (2 * noise)) / 2
+        return ahead if apart >= 0 else 1 - ahead
+
+
 def worst_case(question: Question, *, unmade: bool = False) -> WorstCase | None:
     """The worst rows for a question of this kind; None where none are known.
 
@@ -180,7 +199,7 @@ def worst_case(question: Question, *, unmade: bool = False) -> WorstCase | None:
     if make is None:
         return None
     case = make(question)
-    if unmade and isinstance(case.question, Gradients):
+    if case is not None and unmade and isinstance(case.question, Gradients):
         return replace(case, row_map=OwnGradientUnmade(case.units))
     return case
 
@@ -241,7 +260,15 @@ def _directions(question: Any) -> WorstCase:
     )
 
 
-_MAKERS: dict[type[Question], Callable[[Any], WorstCase]] = {
+def _choice(question: Any) -> WorstCase | None:
+    if question.picks > 1:
+        return None
+    asked = Choice(name=question.name, candidates=2, cells=2, epsilon=question.epsilon)
+    return WorstCase(asked, Rivals(), units=1)
+
+
+_MAKERS: dict[type[Question], Callable[[Any], WorstCase | None]] = {
+    Choice: _choice,
     Sum: _sum,
     OuterSum: _products,
     Histogram: _histogram,
@@ -255,7 +282,7 @@ _MAKERS: dict[type[Question], Callable[[Any], WorstCase]] = {
 }
 NOT_BUILT = {
     "FrequentValues": "its answer is a list of texts, drawn from counts that a threshold hides",
-    "Choice": "an answer is a place; a pick is tried by itself, runs of many picks are not",
+    "Choice": "of several picks without putting back, only every other one tells of a unit",
 }
 """Kinds of limbeck's own whose worst case is not composed into a whole run, and why."""
 

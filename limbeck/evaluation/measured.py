@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -282,9 +282,12 @@ def _check(scores: MeasuredScores, stated: Mapping[str, Mapping[str, float]]) ->
     if len(scores.certificate["charges"]) != 2 or set(charges) != set(sizes):
         raise ReleaseError("The certificate does not pay for these counts.")
     for name, size in sizes.items():
-        if charges[name]["steps"] != 1 or charges[name]["sensitivity"] < budget.sensitivity_factor:
+        asked = Histogram(name=name, bins=charges[name]["coordinates"]).measured()[0]
+        whole = replace(asked, sensitivity=float(budget.sensitivity_factor)).facts()
+        free = ("noise_multiplier", "coordinates")  # the budget's, and held against the counts here
+        if any(charges[name][key] != value for key, value in whole.items() if key not in free):
             raise ReleaseError("The certificate does not pay for these counts.")
-        if charges[name]["coordinates"] < size:
+        if charges[name]["coordinates"] < budget.sensitivity_factor * size:
             raise ReleaseError("There are more counts than the certificate pays for.")
     for name, figure in scores.figures.items():
         if not math.isclose(stated[name]["value"], figure["value"], abs_tol=1e-9):

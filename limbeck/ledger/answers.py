@@ -41,9 +41,15 @@ class Answers:
         path = self.folder / _file_name(self._part + name)
         if not path.exists():
             return None
-        with open(path, "rb") as file:
-            answer = np.load(file, allow_pickle=False)
-            asked = str(np.load(file, allow_pickle=False))
+        try:
+            with open(path, "rb") as file:
+                answer = np.load(file, allow_pickle=False)
+                asked = str(np.load(file, allow_pickle=False))
+        except Exception:  # whatever NumPy makes of a damaged file
+            raise LimbeckError(
+                f"The unfinished run's answer to '{name}' cannot be read: its file is damaged. Pay for the "
+                "run again, and leave the old one: pass pay_again=True."
+            ) from None
         if asked != digest:
             raise LimbeckError(
                 f"The unfinished run asked '{name}' with other public values than this one does, so "

@@ -59,7 +59,9 @@ def runs_of(database: sqlite3.Connection, dataset: str) -> list[dict[str, Any]]:
 def run_of(database: sqlite3.Connection, run: str) -> dict[str, Any] | None:
     """One run's facts with its latest state."""
     rows = database.execute(
-        "SELECT dataset, content FROM entries WHERE run = ? ORDER BY number", (run,)
+        "SELECT dataset, content FROM entries WHERE run = ? AND kind IN ('run', 'state')"
+        " ORDER BY number",
+        (run,),
     ).fetchall()
     facts: dict[str, Any] = {}
     for row in rows:

@@ -10,12 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .answers import Answers, own_file
 from .lock import LockedFolder
+
+SECRET_BYTES = 32
+"""Of a run's secret."""
 
 
 class Job(LockedFolder, Answers):
@@ -29,13 +33,19 @@ class Job(LockedFolder, Answers):
 
     @property
     def run(self) -> str | None:
-        """The ledger entry that pays for this job, if it was begun before."""
-        return self._read("run")
+        """The ledger entry that pays for this job, if it was begun before and its file is whole."""
+        run = self._read("run")
+        return run if run and re.fullmatch(r"[0-9a-zA-Z-]{1,64}", run) else None
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The plan that the job was begun with, and the software that made it."""
-        return json.loads(self._read("plan") or "{}")
+        """The plan that the job was begun with, and the software that made it; nothing of a damaged file."""
+        try:
+            plan = json.loads(self._read("plan") or "{}")
+        except ValueError:
+            return {}
+        whole = isinstance(plan, dict) and {"charges", "measurements", "software"} <= plan.keys()
+        return plan if whole else {}
 
     def begin(self, run: str, secret: bytes, digest: str, plan: Mapping[str, Any]) -> None:
         """Keep what a resumed run needs; written before the charge and before any noise."""
@@ -48,8 +58,10 @@ class Job(LockedFolder, Answers):
                 file.write(content)
 
     def secret(self) -> bytes | None:
+        """What the run's noise is drawn from; nothing if it is not all there."""
         path = self.folder / "secret"
-        return path.read_bytes() if path.exists() else None
+        secret = path.read_bytes() if path.exists() else b""
+        return secret if len(secret) == SECRET_BYTES else None
 
     def matches(self, digest: str) -> bool:
         return self._read("digest") == digest
@@ -72,4 +84,4 @@ class Job(LockedFolder, Answers):
 
     def _read(self, name: str) -> str | None:
         path = self.folder / name
-        return path.read_text() if path.exists() else None
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else None

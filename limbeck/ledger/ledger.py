@@ -115,7 +115,7 @@ def unfinished(jobs: Path) -> dict[str, str]:
     states = {}
     for path in jobs.glob("*/run") if jobs.is_dir() else ():
         try:
-            run = path.read_text()
+            run = path.read_text(encoding="utf-8", errors="replace")
             handle = try_lock(path.parent / "lock")
         except FileNotFoundError:
             continue  # it ended meanwhile

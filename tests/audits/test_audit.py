@@ -21,12 +21,15 @@ from limbeck.accounting import Charge, gaussian_epsilon
 from limbeck.audits import bounds, tight
 from limbeck.audits.bounds import AT_DELTA, curve_of, epsilon_at_least, mu_between
 from limbeck.audits.noise_checks import off_grid, traces_of_box_muller
+from limbeck.audits.result import Finding
 from limbeck.audits.rows import generated_rows, made_for, neighbours
 from limbeck.audits.small import SMALL
-from limbeck.audits.worst_cases import NOT_BUILT, worst_case
+from limbeck.audits.worst_cases import NOT_BUILT
 from limbeck.cli.main import app
 from limbeck.methods import AbstractMethod, Distilled, Product
 from limbeck.privacy import Asked, Choice, Gradients, GridSum, Noise, Planned, Private, Sum, Unit
+from limbeck.privacy.discrete import discrete_gaussian
+from limbeck.privacy.questions import choice
 from limbeck.privacy.questions.sum import SummedFeatures
 from limbeck.report import make_report
 
@@ -186,21 +189,29 @@ def test_sampled_steps_are_tight_together() -> None:
     assert not found.noise_wrong and 0.7 < found.share <= 1
 
 
-def test_a_choice_is_tight() -> None:
-    """Permute-and-flip between two: the better one gets one more, the other one less."""
-    from limbeck.privacy.questions.choice import FINE, permute_and_flip
+def test_choices_are_tight_together() -> None:
+    """Permute-and-flip between two, a few times: the one gets one more, the other one less. Few picks of
+    a large price tell less than what is priced, which is whatever is as pure."""
+    question = Choice(name="c", candidates=9, cells=40)
+    several = [_planned(replace(question, name=f"c{number}"), 5.0) for number in range(2)]
+    several.append(_planned(Sum(name="s", bound=1.0, size=3, groups=2), 1.0))
+    found = tight.tight(several, Unit(), BUDGET, trials=6_000)
+    assert 0.6 < found.share <= 1 and not found.left_out
+    assert found.moved == pytest.approx(dict.fromkeys(found.moved, 1.0), abs=1e-5)
+    many = tight.tight([_planned(replace(question, picks=2), 2.0)], Unit(), BUDGET, trials=10)
+    assert many.left_out == {"c": NOT_BUILT["Choice"]}
 
-    epsilon, drawn, ends = 2.0, 20_000, []
-    for gap in (0, 2):
-        stream = Noise.from_seed(gap).stream("choice")
-        offered = {0: gap * FINE * FINE, 1: 0}
-        ends.append(sum(permute_and_flip(stream, offered, 1 / epsilon) for _ in range(drawn)))
-    charge = Charge(name="c", mechanism="permute-and-flip", sensitivity=1.0, coordinates=2)
-    claim = tight.claimed([replace(charge, noise_multiplier=1 / epsilon)], BUDGET)
-    curve = bounds.Curve(np.zeros(1), np.asarray([ends[0]]), np.asarray([ends[1]]), drawn)
-    assert 0.9 * claim < epsilon_at_least(curve, AT_DELTA) <= claim
-    question = Choice(name="c", candidates=2, cells=2)
-    assert worst_case(question) is None and "Choice" in NOT_BUILT
+
+@pytest.mark.parametrize("person", [False, True])
+def test_a_choice_with_half_its_noise_is_caught(
+    person: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flip = choice.permute_and_flip
+    monkeypatch.setattr(choice, "permute_and_flip", lambda s, u, noise: flip(s, u, noise / 2))
+    unit = Unit(person=person, rows_at_most=2 if person else 1)
+    asked = [_planned(Choice(name=f"c{number}", candidates=4, cells=4), 1.0) for number in range(2)]
+    found = tight.tight(asked, unit, BUDGET, trials=2_000)
+    assert found.bound > found.claim
 
 
 def _caught(monkeypatch: pytest.MonkeyPatch, factor: float) -> tight.Tight:
@@ -226,6 +237,44 @@ def test_a_twentieth_less_noise_is_caught_by_its_size(monkeypatch: pytest.Monkey
 
 
 # ---- planted bugs -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", ["noise", "draws", "one run"])
+def test_every_part_of_an_audit_finds_noise_that_is_left_out(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nearly all of it: what a part cannot find it cannot vouch for."""
+
+    def quiet(self: GridSum, total: np.ndarray, stream: Any) -> np.ndarray:
+        if self.noise > 0:
+            total = total + discrete_gaussian(stream, total.size).reshape(total.shape) // 64
+        return total * self.grid
+
+    monkeypatch.setattr(GridSum, "finalise", quiet)
+    method = lk.DPMERF(**TINY)
+    found = lk.audit(method, budget=lk.Budget(0.5, 1e-5), quick=True, parts=(part, "replay"))
+    broken = found.finding(part)
+    assert broken is not None and not broken.holds and not found.holds
+    assert broken.bound is None or broken.bound > 0.5
+
+
+def test_every_part_of_an_audit_finds_rows_that_count_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    accumulate = GridSum.accumulate
+    monkeypatch.setattr(GridSum, "accumulate", lambda *given: 2 * accumulate(*given))
+    found = lk.audit(lk.DPMERF(**TINY), quick=True, parts=("replay",))
+    assert not found.holds and "of its sensitivity" in found.findings[0].says
+
+
+def test_a_utility_that_a_row_moves_by_two_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of choices are places: what is compared are the utilities behind them."""
+    utilities = choice.utilities
+    monkeypatch.setattr(choice, "utilities", lambda *given: [2 * u for u in utilities(*given)])
+    schema = replace(made_for("tables"), columns=made_for("tables").columns[-3:])
+    method = lk.MST(**SMALL["mst"])
+    found = lk.audit(method, schema=schema, quick=True, parts=("replay",))
+    assert not found.holds and " moves by 2 of its sensitivity" in found.findings[0].says
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,6 +361,10 @@ def test_noise_that_is_used_twice_is_caught() -> None:
     noise = np.random.default_rng(0).standard_normal(5000)
     found = tight.wrong_noise({("a", 0): noise, ("a", 1): noise})
     assert len(found) == 1 and "the same" in found[0]
+    for count in (1, 4, 30):  # noise that is hardly there is told by few numbers, too
+        few = {("a", step): noise[step * count :][:count] for step in range(40)}
+        assert tight.wrong_noise(few) == []
+        assert tight.wrong_noise({name: part / 50 for name, part in few.items()})
     assert tight.wrong_noise({("a", 0): noise, ("b", 0): noise[::-1]}) == []
 
 
@@ -337,6 +390,19 @@ def test_the_command_writes_its_findings(tmp_path: Path, monkeypatch: pytest.Mon
     assert done.exit_code == 0, done.output
     assert "replay" in done.output and "draws" in done.output
     assert lk.Audit.load("audit.json").holds
+
+
+def test_the_command_ends_with_an_error_where_a_claim_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    finding = Finding(part="noise", holds=False, says="half of it", broken=("half of it",))
+    told = {"method": "m", "settings": {}, "epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove"}
+    found = lk.Audit(**told, unit="row", dataset="d", findings=(finding,))
+    monkeypatch.setattr(lk, "audit", lambda *given, **more: found)
+    done = CliRunner().invoke(app, ["audit", "--method", "marginals"])
+    assert done.exit_code == 2 and "The claim is broken" in done.output
+    assert not lk.Audit.load("audit.json").holds
 
 
 def test_the_command_refuses_what_it_cannot_audit(tmp_path: Path) -> None:

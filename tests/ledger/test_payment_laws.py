@@ -134,6 +134,23 @@ def test_a_lifetime_ends_with_the_run_that_overdraws_it(name: str, tmp_path: Pat
     assert ledger.accounts()[0].spent <= life.epsilon
 
 
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_run_that_overdraws_by_a_little_is_refused(name: str, tmp_path: Path) -> None:
+    ledger, run = lk.Ledger(tmp_path / "l.sqlite"), _run([ONE], 0.4)
+    price = FILTERS[name]([run], _life(name))
+    told = []
+    for number in range(-6, 7):
+        life = _life(name, price * (1 + number / 100))
+        fits = FILTERS[name]([run], life) <= life.epsilon
+        told.append(fits)
+        if not fits:
+            with pytest.raises(lk.BudgetExceeded):
+                ledger.check("d", life, run)
+        else:
+            ledger.check("d", life, run)
+    assert 2 < sum(told) < 11
+
+
 @pytest.mark.parametrize("state", ["done", "abandoned", "stopped by its check", "interrupted"])
 def test_what_became_of_a_run_does_not_change_what_it_cost(state: str, tmp_path: Path) -> None:
     ledger, runs = lk.Ledger(tmp_path / "l.sqlite"), [_run([ONE]) for _ in range(3)]
@@ -278,10 +295,12 @@ def test_a_secret_is_overwritten_before_it_goes(job: Job, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("killed", [False, True])
 def test_a_run_is_on_the_ledger_before_its_first_answer(
-    check: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    killed: bool, check: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No measurement's noise is drawn whose charge is not booked; then nothing of the job stays."""
+    """No measurement's noise is drawn whose charge is not booked, not even after a kill between the
+    writing of the run's state and its booking; then nothing of the job stays."""
     ledger, served = lk.Ledger(tmp_path / "l.sqlite"), []
     stream = Noise.stream
 
@@ -290,8 +309,16 @@ def test_a_run_is_on_the_ledger_before_its_first_answer(
         served.append((purpose, {c.name for run in runs for c in run.charges}))
         return stream(self, purpose)
 
+    def die(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
     monkeypatch.setattr(Noise, "stream", spy)
     given = lk.read(table_rows(60), table_schema())
+    if killed:
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(lk.Ledger, "charge", die)
+            lk.distill(given, lk.DPMERF(**TINY), lk.Budget(1.0), ledger=ledger, check=check)
+        assert not served and not ledger.accounts()
     lk.distill(given, lk.DPMERF(**TINY), lk.Budget(1.0), ledger=ledger, check=check)
     measured = [(name, booked) for name, booked in served if name != "rows of persons"]
     assert len(measured) == 2 + check
@@ -362,6 +389,15 @@ def test_a_resumed_run_notices_any_change_of_the_rows(column: str) -> None:
     for change in (other, rows.iloc[:-1], pd.concat([rows, rows.iloc[[0]]])):
         one, two = (lk.read(r, table_schema())._digest(b"key") for r in (rows, change))
         assert one != two
+
+
+def test_a_resumed_run_notices_another_persons_row() -> None:
+    """The same rows, of which one belongs to somebody else."""
+    rows = table_rows(30).assign(who=[f"p{number % 5}" for number in range(30)])
+    schema = table_schema(person=lk.Person(column="who", rows_at_most=2))
+    other = rows.copy()
+    other.loc[3, "who"] = "p0"
+    assert lk.read(rows, schema)._digest(b"key") != lk.read(other, schema)._digest(b"key")
 
 
 def test_the_digest_of_the_rows_in_a_job_is_keyed() -> None:

@@ -156,6 +156,38 @@ def test_rows_that_are_not_kept_enter_no_count_of_their_own() -> None:
     assert total.tolist() == [2 * (mechanism.grid.unit // 2), 0]
 
 
+COUNTING: dict[str, Any] = {
+    "histogram": (Histogram(name="c", bins=4), None),
+    "histogram, Laplace": (LaplaceHistogram(name="c", bins=4, epsilon=1.0), None),
+    "choice": (CHOICE.question, CHOICE.row_map),
+}
+"""Kinds of question that count rows for whole parts of a person, with their maps."""
+
+
+@pytest.mark.parametrize("kept", [2, 3, 5, 7, 11])
+@pytest.mark.parametrize("name", COUNTING)
+def test_whole_parts_of_a_person_are_no_more_than_one(name: str, kept: int) -> None:
+    """To the last grid step: however many rows share it, all in one bin; one more is not kept."""
+    question, row_map = COUNTING[name]
+    charge = replace(question.measured()[0], noise_multiplier=1.0)
+    unit = Unit(person=True, rows_at_most=kept)
+    mechanism = question.calibrated((charge,), unit, row_map)
+    count, ranks = kept + 1, np.r_[np.arange(kept), -1].astype(np.int32)
+    shares = np.where(ranks < 0, 0, kept)
+    sharing = Sharing(np.ones((count, 2), np.uint64), ranks, shares)
+    rows = Rows(np.zeros((count, 1)), np.zeros(count, np.int32), None, sharing)
+    each = (count, len(row_map.sizes)) if row_map is not None else (count,)
+    total = mechanism.accumulate(mechanism.zero(), rows, np.zeros(each, np.int64))
+    assert mechanism.whole - kept < total.max() <= mechanism.whole
+
+
+def test_a_count_in_grid_steps_is_no_more_than_it_was_charged_as() -> None:
+    """What one row adds, in whole steps, is no longer than the bound, for any ratio of both."""
+    for noise in (0.3, 1.0, 2.7, 19.03):
+        grid = GridSum(bound=1.0, noise=noise, groups=2, size=1)
+        assert grid.unit * grid.grid <= grid.bound < (grid.unit + 1) * grid.grid
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 0.37, 3.0])
 def test_laplace_noise_is_never_less_than_was_charged(
     epsilon: float, monkeypatch: pytest.MonkeyPatch
@@ -226,6 +258,25 @@ def test_a_teacher_without_rows_has_seen_none() -> None:
 
 
 # ---- thresholds ------------------------------------------------------------------------------
+
+
+def test_values_come_by_their_noisy_counts_alone() -> None:
+    """Which pass, and in what order: as it follows from counts with their noise, drawn a second time."""
+    question = FrequentValues(name="v", column="town", most=4, threshold_delta=0.2)
+    charge = replace(question.charges(Unit())[0], noise_multiplier=6.0)
+    mechanism = question.calibrated((charge,), Unit())
+    true = Counter({f"v{number}": 10 + number // 2 for number in range(12)} | {"many": 900})
+    names, differ = sorted(true), 0
+    for seed in range(6):
+        secret = bytes([seed]) * 32
+        grid = GridSum(bound=1.0, noise=charge.noise, groups=len(names), size=1)
+        whole = np.asarray([[true[name] * grid.unit] for name in names])
+        noisy = grid.finalise(whole, Stream(secret, "v"))[:, 0]
+        order = [names[place] for place in np.argsort(-noisy, kind="stable")]
+        (found,) = mechanism.finish(true, lambda c, s=secret: Stream(s, c.name))
+        assert found.values.tolist() == order[:4]
+        differ += order[1:4] != [name for name, _ in true.most_common(4)][1:]
+    assert differ
 
 
 @pytest.mark.parametrize("chance", [1e-3, 1e-7])

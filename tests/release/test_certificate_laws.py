@@ -19,7 +19,8 @@ from test_verify import reseal, tamper
 import limbeck as lk
 from limbeck.accounting import Charge, calibrate, cost
 from limbeck.ledger import Ledger
-from limbeck.privacy import Noise
+from limbeck.privacy import Histogram, Noise, Question
+from limbeck.release import arithmetic as _arithmetic
 from limbeck.release import certificate as _certificate
 from limbeck.release import recompute
 from limbeck.release.questions import check_questions
@@ -122,8 +123,9 @@ def test_each_file_that_was_changed_is_named(sealed: Path, tmp_path: Path) -> No
     text = (folder / "schema.toml").read_text().replace("max = 100", "max = 120")
     (folder / "schema.toml").write_text(text)
     reseal(folder)
-    with pytest.raises(lk.ReleaseError, match=r"schema\.toml"):
-        lk.verify(folder)
+    for questions in (True, False):  # by arithmetic alone, too
+        with pytest.raises(lk.ReleaseError, match=r"schema\.toml"):
+            lk.verify(folder, questions=questions)
 
 
 def test_a_charge_cannot_be_stated_twice(sealed: Path) -> None:
@@ -207,6 +209,65 @@ def test_what_was_not_carried_out_is_not_certified(
     with pytest.raises(RuntimeError, match="planned"):
         lk.distill(data, lk.DPMERF(**TINY), EPSILON, out=tmp_path / "r")
     assert not (tmp_path / "r").exists()
+
+
+def test_float_sums_are_certified_as_such(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What `Private` says of the sums that it took in floating point stands in the certificate."""
+    data, told = lk.read(table_rows(40), table_schema()), []
+    for exact in (True, False):
+        monkeypatch.setattr(Question, "exact", lambda *_, exact=exact: exact)
+        book = Ledger(tmp_path / f"{exact}.sqlite")
+        made = lk.distill(data, lk.DPMERF(**TINY), EPSILON, ledger=book)
+        sums = made.certificate["noise"]["sums"]
+        assert set(sums) == {c["name"] for c in made.certificate["charges"]}
+        told.append(set(sums.values()))
+    assert told == [{_certificate.EXACT_SUM}, {_certificate.FLOAT_SUM}]
+
+
+def test_measurements_that_nobody_paid_for_are_never_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A method that adds an array to what it measured: nothing is written."""
+    made = lk.DPMERF.distill
+
+    def more(self: Any, *given: Any, **told: Any) -> Any:
+        product = made(self, *given, **told)
+        return replace(product, measurements={**product.measurements, "rows": np.arange(3.0)})
+
+    monkeypatch.setattr(lk.DPMERF, "distill", more)
+    data, book = lk.read(table_rows(40), table_schema()), Ledger(tmp_path / "ledger.sqlite")
+    with pytest.raises(lk.ReleaseError, match="'rows' that no charge pays for"):
+        lk.distill(data, lk.DPMERF(**TINY), EPSILON, out=tmp_path / "r", ledger=book)
+    assert not (tmp_path / "r").exists()
+
+
+class Counts(Histogram):
+    """A kind of question that somebody else brings."""
+
+
+def test_a_certificate_names_whose_questions_were_asked() -> None:
+    plan = lk.plan(lk.DPMERF(**TINY), table_schema(), EPSILON)
+    assert _certificate._brought(plan) == []
+    other = replace(plan.questions[0], question=Counts(name="class counts", bins=3))
+    (told,) = _certificate._brought(replace(plan, questions=(other, *plan.questions[1:])))
+    assert "of the kind Counts" in told and __name__.split(".")[0] in told
+
+
+def test_a_check_publishes_no_more_than_was_paid_for(sealed: Path) -> None:
+    whole = json.loads((sealed / "certificate.json").read_text())
+    states = whole["check"]["results"]["columns"]
+    states["another column"] = dict(states["age"])
+    with pytest.raises(lk.ReleaseError, match="not what its charges pay for"):
+        recompute(whole)
+
+
+def test_accountants_that_contradict_each_other_are_told() -> None:
+    charge = Charge(name="a", sensitivity=1.0, coordinates=1, noise_multiplier=2.0, steps=3)
+    price = cost([charge], lk.Budget(10.0))
+    _arithmetic._compare_accountants([charge], price)
+    for wrong in (price.pld * 0.9, price.pld * 3 + 1):
+        with pytest.raises(lk.ReleaseError, match="contradict each other"):
+            _arithmetic._compare_accountants([charge], replace(price, rdp=wrong))
 
 
 def test_the_first_assumption_tells_of_a_look(sealed: Path) -> None:
@@ -353,7 +414,26 @@ def test_measured_scores_cannot_be_changed_unnoticed(scores: Path, tmp_path: Pat
     def nicer(facts: dict[str, Any]) -> None:
         facts["figures"]["accuracy"]["value"] = 0.99
 
-    for change, told in ((more, "pays for"), (cheaper, "pay for"), (nicer, "does not follow")):
+    def repriced(**cheaper: Any) -> Any:
+        """Fields of a charge that would make the same noise cost less, all figures following."""
+
+        def change(facts: dict[str, Any]) -> None:
+            from limbeck.release import accounting
+
+            made = facts["certificate"]
+            budget = lk.Budget(1.0, made["guarantee"]["delta"])
+            charges = [Charge(**c | cheaper) for c in made["charges"]]
+            made["charges"] = [c.facts() for c in charges]
+            made["accounting"] = accounting(cost(charges, budget))
+
+        return change
+
+    changes = [(more, "pays for"), (cheaper, "pay for"), (nicer, "does not follow")]
+    changes += [
+        (repriced(sampling=0.1), "pay for"),
+        (repriced(mechanism="permute-and-flip"), "pay for"),
+    ]
+    for change, told in changes:
         facts = copy.deepcopy(whole)
         change(facts)
         (tmp_path / "scores.json").write_text(json.dumps(facts))

@@ -173,7 +173,7 @@ def test_every_section_and_field_must_be_there(sealed: Path) -> None:
         (put("charges", 0, "noise_multiplier", value=9.0), "epsilon"),
         (put("accounting", "basis", value="exact Gaussian curve"), "basis"),
         (put("accounting", "epsilon_exact", value=0.9), "epsilon_exact"),
-        (put("guarantee", "adjacency", value="replace-one"), "replace-one"),
+        (put("guarantee", "adjacency", value="replace-one"), "replace-one adjacency for Poisson"),
     ],
 )  # fmt: skip
 def test_fewer_steps_or_a_tighter_accountant_do_not_pass(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -44,6 +45,22 @@ def test_bounds_and_values_are_estimated_within_the_budget() -> None:
         bottom, top = estimated_bounds(private, schema.columns[1])  # type: ignore[arg-type]
         assert abs(bottom - low) < 150 and abs(top - high) < 150
         assert seed or (income.min, income.max) == (bottom, top)
+
+
+def test_data_that_change_between_two_readings_are_refused(
+    tmp_path: Path,
+) -> None:
+    """Rows are read again with what was estimated: other rows would not be those that were paid for."""
+    schema, place = _estimating_schema(), tmp_path / "rows.csv"
+    rows = table_rows(300)
+    rows.to_csv(place, index=False)
+    made = lk.plan(lk.DPMERF(features=8, steps=1), schema, lk.Budget(1.0, 5e-6))
+    data = lk.read(place, schema)
+    data._encoded()
+    rows.assign(income=rows["income"].iloc[::-1].to_numpy()).to_csv(place, index=False)
+    private = Private(data, made.questions, made.unit, Noise.from_seed(0))
+    with pytest.raises(lk.DataError, match="changed while they were being read"):
+        private.estimate()
 
 
 def test_a_value_of_one_row_is_hardly_ever_published() -> None:

@@ -129,6 +129,40 @@ def test_the_best_are_chosen_without_noise() -> None:
     assert chosen.tolist() == order[:5]
 
 
+def test_whoever_is_offered_can_be_chosen_however_far_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By coins whose chances multiply to exp(-gap / (2 noise)), exactly, and are never none."""
+    thrown: list[Fraction] = []
+
+    def heads(stream: object, numerator: int, denominator: int) -> bool:
+        thrown.append(Fraction(numerator, denominator))
+        return True
+
+    monkeypatch.setattr("limbeck.privacy.questions.choice.coin_exp", heads)
+    for gap in (0, 1, 7, 300):
+        seen = set()
+        for seed in range(30):
+            thrown.clear()
+            stream = Noise.from_seed(seed).stream("x")
+            seen.add(permute_and_flip(stream, {0: gap * ONE, 1: 0, 2: 0}, 0.5))
+            assert sum(thrown) in (gap, 0) and all(0 <= one <= 1 for one in thrown)
+        assert seen == {0, 1, 2}
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 5, -2])
+def test_a_cell_beyond_its_candidate_is_no_cell_of_another(beyond: int) -> None:
+    """A map that lies: a row would count in two cells of the same candidate."""
+    question = Choice(name="c", candidates=3, cells=9)
+    told = Fixed((3, 2, 4), np.zeros(9), np.ones(3), np.zeros(3))
+    charge = replace(question.measured()[0], noise_multiplier=1.0)
+    mechanism = question.calibrated((charge,), Unit(), told)
+    one = data(table_rows(1))._encoded()
+    cells = np.asarray([[1, 2 + beyond if beyond >= 0 else -1, 0]])
+    total = mechanism.accumulate(mechanism.zero(), one, cells)
+    assert total.tolist() == [0, 1, 0, 0, 0, 1, 0, 0, 0]
+
+
 def test_none_is_chosen_twice_and_noise_is_fresh() -> None:
     given, seen = data(table_rows(30)), []
     for seed in range(20):
