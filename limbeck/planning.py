@@ -98,9 +98,10 @@ def check_carried(questions: Sequence[Question], method: AbstractInquiry, engine
     """Refuse questions whose sums an engine cannot compute: before anything is paid."""
     for question in questions:
         if not question.runs_on(engine):
+            others = ", ".join(filter(question.runs_on, question.engines))
             raise LimbeckError(
-                f"'{question.name}' cannot be answered by the engine {engine}: a {type(question).__name__} "
-                f"is summed by {', '.join(question.engines)}. Choose another method, or read the rows here."
+                f"'{question.name}' cannot be answered by the engine {engine}: such a {type(question).__name__} "
+                f"is summed by {others}. Choose another method or settings, or read the rows here."
             )
     if engine == "sql" and not method.only_counts:
         raise LimbeckError(

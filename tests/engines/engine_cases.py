@@ -11,7 +11,7 @@ import pandas as pd
 
 import limbeck as lk
 
-COUNTS = lk.Marginals(grid=8, groups=2, soft_rows=20, steps=1)
+COUNTS = lk.Marginals(pairs="counts", grid=8, groups=2, soft_rows=20, steps=1)
 FLOATS = lk.DPMERF(features=40, steps=1, batch=8, hidden=(4,))
 SCHEMA = lk.Schema(
     dataset="people",
