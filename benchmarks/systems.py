@@ -1,0 +1,372 @@
+"""Every system that the papers compare with, beside what they published and our own methods, cell by cell.
+
+A cell is SYSTEM/DATA/EPSILON/SEED, such as `psg/mnist/10/0`; delta is 1e-5 (or 1/rows, if less). A system is one
+row of `SYSTEMS`: its name, the recipe (with its variant) that stands for it on images and on tables, and what was published.
+`SYSTEM+name=value/...` changes settings, `held/SYSTEM/...` trains on part of the training rows and tests on the others: for
+choosing settings, which is never done on test rows.
+
+images   accuracy on the real test images of logistic regression, an MLP and the field's ConvNet, trained on the release
+tables   mean ROC AUC of four classifiers on the real test rows; total variation of all pairs of columns
+
+Every cell runs in a process of its own, which says its CPU time and its peak memory before it scores. Resumable:
+finished cells are kept in systems.json.
+Usage: LIMBECK_DATA=... python benchmarks/systems.py [PATTERN ...]
+runs the missing cells whose names contain one of the patterns; without one it prints what is there.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from _floors import ClassMeans, SingleColumns
+from _measure import HERE, delta_for, keep
+from generators import PICKED, pair, rows, settings
+
+import limbeck as lk
+from limbeck.methods import METHODS
+from limbeck.run import Recipe, make_method
+from limbeck.scores import classifier_scores, convnet_accuracy, discretise, mean_marginal_distance
+
+STATE = HERE / "systems.json"
+IMAGES = ("mnist", "fashion-mnist")
+COLOUR = "cifar10"
+TABLES = ("adult", "census", "credit")
+MOST_ROWS = 20_000
+"""Rows into the classifiers of tables, released and real, and over which marginals are taken."""
+HELD_ROWS = 6
+"""One of so many training rows is held back in cells that begin with `held/`."""
+SMALL_SET, IMAGES_SEEN = 1_000, 300_000
+"""Images of a small set, at most, and images that a ConvNet sees: 300 epochs of a small set, fewer of a large one."""
+WIDTHS = (128, 32)
+"""Filters of the ConvNet that small sets teach, as published, and large ones, for two cores' sake."""
+FLOORS = {"class-means": ClassMeans(), "single-columns": SingleColumns()}
+
+Figures = dict[tuple[str, int], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """A row: how it is run, and what its authors or the papers found."""
+
+    name: str
+    images: str = ""
+    """What is run on images: a method, or a recipe with a variant after '#'; empty: not for images."""
+    tables: str = ""
+    colour: str = ""
+    """The same for CIFAR-10."""
+    published: Figures = field(default_factory=dict)
+    """By data set and epsilon: logistic regression, MLP, CNN in per cent, as far as known."""
+
+
+def published(*cells: str) -> Figures:
+    """Figures of MNIST at epsilon 1 and 10, then Fashion-MNIST's."""
+    places = [(data, epsilon) for data in IMAGES for epsilon in (1, 10)]
+    return {place: cell for place, cell in zip(places, cells, strict=True) if cell}
+
+
+SYSTEMS = (
+    System(name="class-means", images="class-means"),
+    System(name="single-columns", tables="single-columns"),
+    System(name="measure-once", images="measure-once", colour="measure-once"),
+    System(name="marginals", tables="marginals"),
+    System(
+        name="dp-gan", images="dp-gan", tables="dp-gan",
+        published=published("- / - / 40.4", "- / - / 80.1", "- / - / 10.5", "- / - / 61.0"),
+    ),
+    System(
+        name="dp-cgan", images="dp-cgan", tables="dp-cgan",
+        published=published("- / - / 38.1", "60 / 60 / 52.5", "- / - / 26.3", "51 / 50 / 50.2"),
+    ),
+    System(
+        name="gs-wgan", images="gs-wgan",
+        published=published("- / - / 48.3", "79 / 79 / 84.9", "- / - / 39.2", "68 / 65 / 63.1"),
+    ),
+    System(name="pate-gan", images="pate-gan", tables="pate-gan"),
+    System(
+        name="datalens", images="datalens",
+        published=published("- / - / 71.2", "- / - / 80.7", "- / - / 64.8", "- / - / 70.6"),
+    ),
+    System(
+        name="g-pate", images="g-pate",
+        published=published("- / - / 56.3", "- / - / 80.9", "- / - / 51.7", "- / - / 69.3"),
+    ),
+    System(
+        name="dpdm", images="dpdm", colour="dpdm",
+        published=published(
+            "86.7 / 91.6 / -", "90.8 / 94.8 / -", "76.3 / 76.9 / -", "81.1 / 83.0 / -"
+        ),
+    ),
+    System(
+        name="dp-merf", images="dp-merf",
+        published=published(
+            "76.9 / 80.7 / 72.7", "79.4 / 78.3 / 85.7", "72.8 / 73.8 / 61.2", "75.5 / 74.5 / 72.4"
+        ),
+    ),
+    System(
+        name="pearl", images="pearl",
+        published=published(
+            "76.0 / 79.6 / -", "76.5 / 78.3 / -", "74.4 / 74.0 / -", "72.6 / 73.2 / -"
+        ),
+    ),
+    System(
+        name="dp-mepf", images="dp-mepf", colour="dp-mepf",
+        published=published("82 / 89 / -", "83 / 89 / -", "75 / 75 / -", "76 / 76 / -"),
+    ),
+    System(
+        name="dp-sinkhorn", images="dp-sinkhorn",
+        published=published(
+            "- / - / 70.2", "82.8 / 82.7 / 83.2", "- / - / 56.3", "75.1 / 74.6 / 71.1"
+        ),
+    ),
+    System(
+        name="psg", images="psg",
+        published=published("- / - / 80.9", "- / - / 95.6", "- / - / 70.2", "- / - / 77.7"),
+    ),
+    System(
+        name="ndpdc", images="ndpdc", colour="ndpdc",
+        published={
+            ("mnist", 10): "- / - / 97.35 (50 per class, epsilon 6.12)",
+            ("fashion-mnist", 10): "- / - / 82.72 (50 per class, epsilon 5.45)",
+            (COLOUR, 1): "- / - / 42.6 (50 per class)",
+            (COLOUR, 10): "- / - / 53.9 (50 per class)",
+        },
+    ),
+    System(name="privbayes", tables="privbayes"),
+    System(name="mst", tables="mst"),
+    System(name="aim", tables="aim"),
+)  # fmt: skip
+"""Published: papers 000, 001, 003 and 004 (their tables' rows), for NDPDC its own paper."""
+
+
+def cells() -> Iterator[str]:
+    """Names of all cells of the page."""
+    for system in SYSTEMS:
+        for data in IMAGES if system.images else ():
+            yield from (f"{system.name}/{data}/{epsilon}/0" for epsilon in (1, 10))
+        if system.colour:
+            yield from (f"{system.name}/{COLOUR}/{epsilon}/0" for epsilon in (1, 10))
+        for data in TABLES if system.tables else ():
+            yield f"{system.name}/{data}/1/0"
+
+
+# ---- one cell -----------------------------------------------------------------------------------
+
+
+def method_of(system: str, data: str) -> tuple[lk.methods.AbstractMethod, str]:
+    """The method of a cell and the recipe it is from, or that its defaults were taken."""
+    name, _, changes = system.partition("+")
+    row = next(row for row in SYSTEMS if row.name == name)
+    kind = row.tables if data in TABLES else row.colour if data == COLOUR else row.images
+    if kind in FLOORS:
+        return FLOORS[kind], "floor"
+    if "#" in kind:
+        path, _, variant = kind.partition("#")
+        made = Recipe.load(HERE.parent / "recipes" / f"{path}.toml#{variant}").method
+    else:
+        made = make_method(kind)
+    made = make_method(made.name, made.settings() | settings(changes)) if changes else made
+    return made, kind if "#" in kind else "defaults"
+
+
+def halves(data: str, *, held: bool) -> tuple[lk.Schema, Any, Any]:
+    """Schema, rows to train on and rows to test on: the data set's own, or parts of its training rows."""
+    public = lk.datasets.load(data)
+    tabular = isinstance(public.train, pd.DataFrame)
+    train, test = ((part if tabular else pair(part)) for part in (public.train, public.test))
+    if held:
+        count = len(train) if tabular else len(train[1])
+        order = np.random.default_rng(11).permutation(count)
+        parts = order[count // HELD_ROWS :], order[: count // HELD_ROWS]
+        train, test = (
+            train.iloc[at].reset_index(drop=True) if tabular else (train[0][at], train[1][at])
+            for at in parts
+        )
+    return public.schema, train, test
+
+
+def measure(cell: str) -> dict[str, Any]:
+    """What a cell gives; run in a process of its own."""
+    system, data, epsilon, seed = cell.removeprefix("held/").split("/")
+    method, setting = method_of(system, data)
+    schema, train, test = halves(data, held=cell.startswith("held/"))
+    budget = lk.Budget(float(epsilon), delta_for(schema.rows))
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        release = lk.distill(
+            lk.read(train, schema), method, budget, seed=int(seed),
+            ledger=lk.Ledger(Path(folder) / "ledger.sqlite"),
+            settings_source="defaults or a recipe of the folder recipes; uncharged: benchmark only",
+        )  # fmt: skip
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    cost = {
+        "setting": setting,
+        "cpu_minutes": round((used.ru_utime + used.ru_stime) / 60, 2),
+        "minutes": round((time.perf_counter() - start) / 60, 2),
+        "peak_megabytes": round(used.ru_maxrss / 1024),
+    }
+    scores = image_scores if schema.image else table_scores
+    return cost | scores(release, train, test, int(seed))
+
+
+def image_scores(release: lk.Release, train: Any, test: Any, seed: int) -> dict[str, float]:
+    schema, source = release.schema, release.source
+    if source.kind == "distilled":
+        slots, labels = np.clip(source.slots, 0, 1), source.labels
+    else:
+        made, labels = _rows(release.data, schema)
+        slots = schema.expand(made)
+    cells_, truth = _rows(test, schema)
+    wanted, classes = schema.expand(cells_), len(schema.classes)
+    found = classifier_scores(slots, labels, wanted, truth, classes, classifiers=PICKED, seed=seed)
+    shape = (-1, *schema.image.shape)
+    small = len(labels) <= SMALL_SET
+    cnn = convnet_accuracy(
+        slots.reshape(shape), labels, wanted.reshape(shape), truth, classes, seed=seed,
+        epochs=IMAGES_SEEN // max(len(labels), SMALL_SET), width=WIDTHS[0 if small else 1],
+    )  # fmt: skip
+    lr, mlp = (found[one.name]["accuracy"] for one in PICKED)
+    return {"lr": lr, "mlp": mlp, "cnn": cnn, "images": len(labels)}
+
+
+def table_scores(release: lk.Release, train: Any, test: Any, seed: int) -> dict[str, float]:
+    schema = release.schema
+    made, known, real = (_rows(part, schema, MOST_ROWS) for part in (release.data, train, test))
+    found = classifier_scores(
+        schema.expand(made[0]), made[1], schema.expand(real[0]), real[1],
+        len(schema.classes), cap=MOST_ROWS, seed=seed,
+    )  # fmt: skip
+    each = {name: score["roc_auc"] for name, score in found.items()}
+    (ours, sizes), (theirs, _) = (discretise(schema, *part) for part in (made, known))
+    near = mean_marginal_distance(ours, theirs, sizes)
+    return each | {"mean": float(np.mean(list(each.values()))), "total_variation": near}
+
+
+def _rows(source: Any, schema: lk.Schema, most: int | None = None) -> tuple[Any, Any]:
+    if isinstance(source, tuple):  # images and labels, as `halves` gives them
+        held = lk.read(source, schema)._encoded()
+        return np.asarray(held.cells), np.asarray(held.labels)
+    return rows(source, schema, most)
+
+
+# ---- what is shown ------------------------------------------------------------------------------
+
+
+def cost(found: dict[str, Any] | None) -> str:
+    if not found:
+        return " |  | "
+    return f"{found['setting']} | {found['cpu_minutes']:.1f} | {found['peak_megabytes']} MB"
+
+
+def image_table(state: dict[str, Any], names: list[str]) -> list[str]:
+    table = [
+        "| data | epsilon | system | logistic regression / MLP / CNN | published | setting | CPU minutes | memory |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    by_data = sorted(names, key=lambda n: (n.split("/")[-3], int(n.split("/")[-2])))
+    for name in by_data:
+        system, data, epsilon, _ = name.removeprefix("held/").split("/")
+        found = state.get(name)
+        ours = (
+            " / ".join(f"{100 * found[k]:.1f}" for k in ("lr", "mlp", "cnn"))
+            if found
+            else "*not run*"
+        )
+        row = next(row for row in SYSTEMS if row.name == system.partition("+")[0])
+        told = row.published.get((data, int(epsilon)), "")
+        table.append(f"| {data} | {epsilon} | {system} | {ours} | {told} | {cost(found)} |")
+    return table
+
+
+def table_table(state: dict[str, Any], names: list[str]) -> list[str]:
+    table = [
+        "| table | system | mean ROC AUC | LR, forest, boosting, MLP | total variation, 2-way | setting | CPU minutes | memory |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name in sorted(names, key=lambda n: n.split("/")[-3]):
+        system, data, _, _ = name.removeprefix("held/").split("/")
+        found = state.get(name)
+        if found:
+            each = [f"{v:.3f}" for k, v in found.items() if k in FOUR_NAMES]
+            ours = f"{found['mean']:.3f} | {', '.join(each)} | {found['total_variation']:.3f}"
+        else:
+            ours = "*not run* |  | "
+        table.append(f"| {data} | {system} | {ours} | {cost(found)} |")
+    return table
+
+
+FOUR_NAMES = tuple(c.name for c in lk.scores.FOUR)
+ABOUT = """
+A recipe's variant is under *setting*; those called `quick` are reduced to what two cores do in minutes. The CNN is the field's
+ConvNet; small sets teach 128 filters for 300 epochs, as published, larger ones 32 filters, 300,000 images in all, a
+reduced protocol. Published figures are those of the papers that compare: their networks, rows and choices differ. A system
+counts when it beats `class-means` on Fashion-MNIST at epsilon 10, and `single-columns` on tables.
+"""
+
+
+def shown(state: dict[str, Any]) -> str:
+    def in_tables(name: str) -> bool:
+        return name.split("/")[-3] in TABLES
+
+    names = list(cells())
+    trials = [name for name in state if name not in names]
+    lines = ["## Images: accuracy in per cent\n"]
+    lines += image_table(state, [n for n in names if not in_tables(n)])
+    lines += ["\n## Tables: epsilon 1\n"]
+    lines += table_table(state, [n for n in names if in_tables(n)])
+    if trials:
+        lines += ["\n## Trials, on held-back training rows\n"]
+        for part, table in ((False, image_table), (True, table_table)):
+            chosen = [n for n in trials if in_tables(n) == part]
+            lines += [*table(state, chosen), ""] if chosen else []
+    return "\n".join(lines) + "\n" + ABOUT
+
+
+def kept() -> dict[str, Any]:
+    """Finished cells; another process may have added some."""
+    return json.loads(STATE.read_text())["cells"] if STATE.exists() else {}
+
+
+def write(state: dict[str, Any]) -> None:
+    """In the order of the page, so that cells of several people do not meet in the same lines."""
+    order = [name for name in cells() if name in state]
+    state = {name: state[name] for name in [*order, *sorted(set(state) - set(order))]}
+    keep("systems", {"cells": state}, shown(state))
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--cell"]:
+        print(json.dumps(measure(sys.argv[2])))
+        return
+    named = [
+        pattern for pattern in sys.argv[1:] if pattern.count("/") >= 3
+    ]  # whole cells, trials too
+    for cell in dict.fromkeys([*cells(), *named]):
+        if cell in kept() or not any(p in cell for p in sys.argv[1:]):
+            continue
+        system = cell.removeprefix("held/").split("/")[0].split("+")[0]
+        if system not in METHODS and system not in FLOORS:
+            continue
+        command = [sys.executable, __file__, "--cell", cell]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            print(cell, "failed:", done.stderr[-2000:], flush=True)
+            continue
+        found = json.loads(done.stdout.splitlines()[-1])
+        print(cell, found, flush=True)
+        write(kept() | {cell: found})
+    write(kept())
+
+
+if __name__ == "__main__":
+    main()
