@@ -191,7 +191,7 @@ def show_plan(planned: Plan) -> None:
 
 def _show_check(planned: Plan) -> None:
     """What is said of the check before it is paid for."""
-    from ..schema import enough_rows
+    from ..schema import enough_for_gaps, enough_rows
 
     if planned.check is None:
         console.print("No check: the file is not held against its schema first.")
@@ -199,8 +199,9 @@ def _show_check(planned: Plan) -> None:
     charge = planned.check.charges[0]
     console.print(
         f"First the check ({charge.name}), booked alone: epsilon {planned.check_cost.epsilon:.2g}. If by its "
-        f"noisy counts a column is mostly unusable, the rest is not spent. It can tell from about "
-        f"{math.ceil(enough_rows(charge.noise)):,} rows on."
+        f"noisy counts a column is mostly unusable, or over a tenth of it empty where no gaps are declared, the "
+        f"rest is not spent. It can tell from about {math.ceil(enough_rows(charge.noise)):,} rows on, gaps of a "
+        f"fifth from about {math.ceil(enough_for_gaps(charge.noise)):,}."
     )
 
 

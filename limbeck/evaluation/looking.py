@@ -32,18 +32,16 @@ class Look:
     doubts: tuple[str, ...]
     """What may be wrong, of columns that do not fit everywhere."""
     unusable: tuple[str, ...]
-    """Columns of which most cells do not fit."""
+    """Columns for which `distill` would stop: most cells do not fit, or over a tenth is empty where no gaps
+    are declared."""
+    fits_nothing: bool
+    """Whether no column fits: the schema is another file's, or a draft that was filled in blindly."""
     rules: dict[str, str]
     """Of each rule between columns: roughly how many rows break it."""
 
-    @property
-    def fits_nothing(self) -> bool:
-        """Whether no column fits: the schema is another file's, or a draft that was filled in blindly."""
-        return len(self.unusable) == len(self.bands)
-
     def facts(self) -> dict[str, Any]:
         """Plain data, with the stamp."""
-        return {"stamp": self.stamp, **vars(self), "fits_nothing": self.fits_nothing}
+        return {"stamp": self.stamp, **vars(self)}
 
 
 def check(data: Dataset, *, ledger: Ledger | None = None) -> Look:
@@ -71,7 +69,8 @@ def check(data: Dataset, *, ledger: Ledger | None = None) -> Look:
         bands={f.column.name: {n: f.band(i) for i, n in enumerate(STATES)} for f in fits},
         declared={f.column.name: f.column.declared for f in fits},
         doubts=tuple(f.words for f in fits if f.exceeds(WORTH_A_WORD)),
-        unusable=tuple(f.column.name for f in fits if f.mostly_unusable),
+        unusable=tuple(f.column.name for f in fits if f.stops),
+        fits_nothing=all(f.mostly_unusable for f in fits),
         rules=_rules_broken(data),
     )
 

@@ -1,7 +1,7 @@
 """A paid run: what is asked is booked before its noise is drawn, and a killed run resumes.
 
 First the noisy check of the schema, if one is planned, is booked alone and asked. Where it finds a column
-that is mostly unusable, the run ends there. Else all charges are booked before anything else is asked.
+that is mostly unusable or has gaps nobody declared, the run ends there. Else all charges are booked before anything else is asked.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class _Booking:
         return run.id, None
 
     def settle(self, run: str, private: Private) -> tuple[Fit, ...]:
-        """Ask the check, and pay for the rest if it finds no column mostly unusable."""
+        """Ask the check, and pay for the rest if no column stops the run."""
         check, plan = self.planned.check, self.planned
         if check is None:
             return ()

@@ -16,8 +16,8 @@ WARNED = 0.05
 
 
 def unusable_columns(fits: Sequence[Fit]) -> list[str]:
-    """What is said of each column that is mostly unusable, as far as noisy counts can tell: these stop a run."""
-    return [fit.words for fit in (fits if can_tell(fits) else ()) if fit.mostly_unusable]
+    """What is said of each column that stops a run, as far as noisy counts can tell."""
+    return [fit.words for fit in (fits if can_tell(fits) else ()) if fit.stops]
 
 
 def warn_of_misfits(fits: Sequence[Fit]) -> None:

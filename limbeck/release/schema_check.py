@@ -15,8 +15,8 @@ NOT_SEEN = (
 )
 SEEN_WITH_NOISE = (
     "Before anything else, cells that do not fit the schema were counted with noise, per column; the run "
-    "would have stopped where a column was mostly unusable by these counts. Their charge is among the "
-    "release's, so epsilon covers them."
+    "would have stopped where by these counts a column was mostly unusable, or over a tenth of it empty "
+    "without gaps declared. Their charge is among the release's, so epsilon covers them."
 )
 
 

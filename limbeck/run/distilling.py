@@ -51,7 +51,7 @@ def distill(
     """Make a differentially private release.
 
     First a noisy check tells whether the file fits its schema: 1 % of the budget, booked alone. Where
-    a column is mostly unusable, the run stops there. Else the plan's whole charge is booked in the
+    a column is mostly unusable, or over a tenth of it empty without declared gaps, the run stops there. Else the plan's whole charge is booked in the
     ledger before any other noise is drawn. A run that is killed is resumed by calling again with the
     same arguments: it pays nothing more and gives the same answers.
 

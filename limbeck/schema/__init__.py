@@ -15,6 +15,7 @@ from .duration import duration_seconds as duration_seconds
 from .fit import Fit as Fit
 from .fit import band_of as band_of
 from .fit import can_tell as can_tell
+from .fit import enough_for_gaps as enough_for_gaps
 from .fit import enough_rows as enough_rows
 from .fit import fits_of as fits_of
 from .fresh_ids import mean_rows as mean_rows

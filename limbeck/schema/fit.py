@@ -6,11 +6,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from .category import Category
 from .columns import Column
+from .numeric import Numeric
 from .states import MISSING, OUTSIDE, STATES, UNKNOWN, unusable
 
 SURE = 4.0
-"""Standard deviations of the noise by which more cells must be unusable than usable, to say so."""
+"""Standard deviations of the noise by which a share must be exceeded, to say so."""
+MOST = 0.5
+"""Share of unusable cells from which on a file is not this schema's."""
+FILLED_IN = 0.1
+"""Share of cells without a value from which on a column cannot have been meant to have none of these."""
 
 _BANDS = ((0.01, "under 1 %"), (0.1, "1 to 10 %"), (0.9, "over 10 %"))
 _DOUBTS = {
@@ -65,14 +71,42 @@ class Fit:
     @property
     def mostly_unusable(self) -> bool:
         """Whether surely more cells are unusable than not."""
-        spread = math.sqrt(len(STATES)) * self.noise
-        return self.unusable - (self.rows - self.unusable) > SURE * spread
+        return self._surely_over(MOST, unusable(self.column.missing))
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing should be paid for this column: most of it is unusable, or more than a tenth would
+        be filled in, since its cells hold nothing and no gaps are declared."""
+        gaps = any(self._surely_over(FILLED_IN, states) for states in self._filled_in)
+        return self.mostly_unusable or gaps
 
     def exceeds(self, share: float) -> bool:
         """Whether surely more than a share of the cells is unusable for one and the same reason."""
-        most = max(self.counts[state] for state in unusable(self.column.missing))
-        spread = self.noise * math.sqrt((1 - share) ** 2 + (len(STATES) - 1) * share**2)
-        return most - share * self.rows > SURE * spread
+        return any(self._surely_over(share, (s,)) for s in unusable(self.column.missing))
+
+    def _surely_over(self, share: float, states: Sequence[int]) -> bool:
+        """Whether the cells in these states are a larger share, by more than noise."""
+        own = len(states)  # each count has its noise, and so has their total
+        spread = self.noise * math.sqrt(own * (1 - share) ** 2 + (len(STATES) - own) * share**2)
+        over = sum(self.counts[state] for state in states) - share * self.rows
+        return over > SURE * spread
+
+    @property
+    def _filled_in(self) -> tuple[tuple[int, ...], ...]:
+        """States of cells that hold nothing and would pass for some value, alone and together (fewer
+        counts have less noise). Rows without a label or target count as nothing instead."""
+        if self.column.missing or self._predicted:
+            return ()
+        if self.column.reads == "values":  # what is declared may leave values out on purpose
+            return ((MISSING,),)
+        return (MISSING,), (UNKNOWN,), (MISSING, UNKNOWN)
+
+    @property
+    def _predicted(self) -> bool:
+        column = self.column
+        return (isinstance(column, Category) and column.label) or (
+            isinstance(column, Numeric) and column.target
+        )
 
     def band(self, state: int) -> str:
         """Roughly how many cells are in a state."""
@@ -83,6 +117,8 @@ class Fit:
         """What most of the unusable cells may be, by what was declared; of no cell's content."""
         state = max(unusable(self.column.missing), key=lambda s: self.counts[s])
         doubt = _DOUBTS.get((self.column.reads, state), _ANY[state])
+        if state == MISSING and self._predicted:
+            doubt = "are empty; rows without what is to be predicted count as nothing."
         much = band_of(self.unusable, self.rows)
         return (
             f"column '{self.column.name}': {much} of its cells do not fit its declaration as "
@@ -99,6 +135,12 @@ def can_tell(fits: Sequence[Fit]) -> bool:
 def enough_rows(noise: float) -> float:
     """From how many rows on it shows, with this noise in the counts, that all of a column is unusable."""
     return SURE * math.sqrt(len(STATES)) * noise
+
+
+def enough_for_gaps(noise: float) -> float:
+    """From how many rows on it shows that a column without declared gaps has a fifth of them."""
+    spread = math.sqrt((1 - FILLED_IN) ** 2 + (len(STATES) - 1) * FILLED_IN**2) * noise
+    return SURE * spread / (0.2 - FILLED_IN)
 
 
 def band_of(count: float, rows: float) -> str:
