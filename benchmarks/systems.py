@@ -92,7 +92,7 @@ SYSTEMS = (
         name="gs-wgan", images="gs-wgan",
         published=published("- / - / 48.3", "79 / 79 / 84.9", "- / - / 39.2", "68 / 65 / 63.1"),
     ),
-    System(name="pate-gan", images="pate-gan", tables="pate-gan"),
+    System(name="pate-gan", images="pate-gan#quick-images", tables="pate-gan#quick-tables"),
     System(
         name="datalens", images="datalens",
         published=published("- / - / 71.2", "- / - / 80.7", "- / - / 64.8", "- / - / 70.6"),

@@ -34,6 +34,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "ndpdc": {"per_class": 1, "tiles": 2, "views": 2, "filters": 4, "steps": 2},
     "dp-gan": PLAY,
     "dp-cgan": PLAY,
+    "pate-gan": {
+        "teachers": 6, "updates": 3, "points": 6, "teacher_rate": 0.05, "code": 3, "hidden": (6,),
+        "channels": (2, 2), "networks": 1, "network_width": 4, "features": 8, "student_hidden": (4,),
+        "student_steps": 2, "generator_steps": 1, "remembered": 2,
+    },
 }  # fmt: skip
 """By method. Others, such as those that packages bring, are run with their defaults."""
 

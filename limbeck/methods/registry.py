@@ -13,6 +13,7 @@ from importlib import metadata
 from ..errors import LimbeckError
 from .adversarial.dp_cgan import DPCGAN
 from .adversarial.dp_gan import DPGAN
+from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
 from .distribution_matching.ndpdc import NDPDC
 from .gpate.gpate import GPATE
@@ -42,6 +43,7 @@ OWN = (
     NDPDC,
     DPGAN,
     DPCGAN,
+    PATEGAN,
     AIM,
     MST,
     PrivBayes,

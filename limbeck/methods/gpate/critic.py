@@ -1,19 +1,25 @@
-"""The teacher of G-PATE: a discriminator with an optimiser of its own, on rows of its own."""
+"""A teacher: a discriminator with an optimiser of its own, on rows of its own."""
 
 from __future__ import annotations
 
+import abc
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ...nets import Discriminator
+from ...privacy import Ballot
 from .discriminator_spec import DiscriminatorSpec
-from .gradient_aggregator import GradientAggregator
+
+Weighted = tuple[Array, Array, Array]
+"""Rows, their label codes, and how much each counts."""
 
 
 class Consultation(NamedTuple):
@@ -27,8 +33,9 @@ class Consultation(NamedTuple):
     """Rows at which the gradients of a teacher's judgement are wanted."""
     asked_labels: Int[Array, " asked"]
     """Their label codes."""
-    matrices: Any
-    """Random projections of these gradients, (asked, width, kept), or None."""
+    draws: Any
+    """What answers need that is drawn anew each time, such as random projections of these gradients
+    (asked, width, kept); or None."""
 
 
 class TeacherState(NamedTuple):
@@ -40,18 +47,42 @@ class TeacherState(NamedTuple):
     """Of its Adam."""
     own: Any
     """Code of the class whose rows it sees alone; -1: it sees all."""
+    number: Any
+    """Its own number."""
+
+
+class Aggregator(Protocol):
+    """How the gradients of many teachers become one."""
+
+    @property
+    def ballot(self) -> Ballot:
+        """The question that is asked of the rows."""
+
+    def drawn(self, key: PRNGKeyArray) -> Any:
+        """What answers need that is drawn anew each time; public."""
+
+    def answer(self, gradients: Array, draws: Any, number: Any) -> Array:
+        """One teacher's answer by its gradients (points, width)."""
+
+    def restore(self, tallies: Sequence[np.ndarray], draws: Any, answering: np.ndarray) -> Array:
+        """One gradient per point, (points, width), by the noisy tallies; sees no teacher.
+
+        Args:
+            tallies: What the ballot answers.
+            draws: What teachers' answers were made with.
+            answering: How many teachers answer about each point; public.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Critic:
+class AbstractCritic(abc.ABC):
     """One of many discriminators: it learns to tell real rows of its shard from generated ones, and
-    says how generated ones should change to look more real.
+    answers questions about generated ones.
 
     Args:
         network: The description of its network.
         seed: Public; each teacher's start follows from it and its number.
         same_start: Whether all teachers start with the same weights, so that they agree more.
-        aggregator: Gives answers the form in which they are added up.
         count: Number of teachers.
         of_class: How many of them see the rows of each class alone, if classes have their own.
         batch: Rows that it sees at a time.
@@ -64,7 +95,6 @@ class Critic:
     network: DiscriminatorSpec
     seed: int = field(compare=False)
     same_start: bool
-    aggregator: GradientAggregator
     count: int
     of_class: tuple[int, ...] = ()
     batch: int
@@ -82,7 +112,8 @@ class Critic:
         weights = self._fresh(seed, number)[0]
         borders = jnp.cumsum(jnp.asarray(self.of_class or (0,)))
         own = jnp.searchsorted(borders, number, side="right") if self.of_class else -1
-        return TeacherState(weights, self._optimiser.init(weights), jnp.asarray(own, jnp.int32))
+        own, number = (jnp.asarray(n, jnp.int32) for n in (own, number))
+        return TeacherState(weights, self._optimiser.init(weights), own, number)
 
     def learn(
         self,
@@ -92,7 +123,7 @@ class Critic:
         present: Array,
         question: Consultation,
     ) -> TeacherState:
-        """One step of Adam on the logistic loss.
+        """One step of Adam on the loss.
 
         Generated rows weigh as much in a class as the real ones at hand: a teacher that has no
         rows of a class learns nothing about it.
@@ -103,26 +134,31 @@ class Critic:
         weight = (share / jnp.maximum(asked, 1))[question.labels]
 
         def loss(weights: Any) -> Array:
-            network = self._network(weights)
-            real = jax.nn.softplus(-network(rows, labels)) @ here
-            return real + jax.nn.softplus(network(question.rows, question.labels)) @ weight
+            network = self.network_of(weights)
+            return self.loss(
+                network, (rows, labels, here), (question.rows, question.labels, weight)
+            )
 
         gradient = jax.grad(loss)(state.weights)
         change, moments = self._optimiser.update(gradient, state.moments)
         kept = jax.tree_util.tree_map(lambda w: (1 - self.decay) * w, state.weights)
-        return TeacherState(optax.apply_updates(kept, change), moments, state.own)
+        learned = optax.apply_updates(kept, change)
+        return TeacherState(learned, moments, state.own, state.number)
 
-    def answer(self, state: TeacherState, question: Consultation) -> Array:
-        """Where each row in question should go to look more real, in the aggregator's form."""
-        network = self._network(state.weights)
+    def loss(self, network: Discriminator, real: Weighted, generated: Weighted) -> Array:
+        """What the network loses by real rows and by generated ones: the logistic loss."""
+        rows, labels, weights = real
+        loss = jax.nn.softplus(-network(rows, labels)) @ weights
+        rows, labels, weights = generated
+        return loss + jax.nn.softplus(network(rows, labels)) @ weights
 
-        def seems_generated(rows: Array) -> Array:
-            return jax.nn.softplus(-network(rows, question.asked_labels)).mean()
+    @abc.abstractmethod
+    def answer(self, state: TeacherState, question: Any) -> Array:
+        """What it has to say."""
 
-        # Of classes that it cannot know, a teacher says nothing.
-        asked = (state.own < 0) | (question.asked_labels == state.own)
-        gradients = jnp.where(asked[:, None], -jax.grad(seems_generated)(question.asked), 0.0)
-        return self.aggregator.answer(gradients, question.matrices)
+    def knows(self, state: TeacherState, labels: Array) -> Array:
+        """Which labels it may know something about: of classes that are not its own, it says nothing."""
+        return (state.own < 0) | (labels == state.own)
 
     # Weights are what a teacher learns; the rest of a network is the same for all.
     def _fresh(self, seed: Any, number: Any) -> tuple[Any, Any]:
@@ -131,6 +167,29 @@ class Critic:
             key = jax.random.fold_in(key, number)
         return eqx.partition(self.network.build(key), eqx.is_inexact_array)
 
-    def _network(self, weights: Any) -> Discriminator:
+    def network_of(self, weights: Any) -> Discriminator:
+        """The network with these weights."""
         network: Discriminator = eqx.combine(weights, self._fresh(0, 0)[1])
         return network
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientCritic(AbstractCritic):
+    """Says how generated rows should change to look more real.
+
+    Args:
+        aggregator: Gives answers the form in which they are added up.
+    """
+
+    aggregator: Aggregator
+
+    def answer(self, state: TeacherState, question: Consultation) -> Array:
+        """Where each row in question should go, in the aggregator's form."""
+        network = self.network_of(state.weights)
+
+        def seems_generated(rows: Array) -> Array:
+            return jax.nn.softplus(-network(rows, question.asked_labels)).mean()
+
+        asked = self.knows(state, question.asked_labels)
+        gradients = jnp.where(asked[:, None], -jax.grad(seems_generated)(question.asked), 0.0)
+        return self.aggregator.answer(gradients, question.draws, state.number)

@@ -78,20 +78,20 @@ class GradientAggregator:
             largest_share=self.threshold_share if self.aggregation == "confident-gnmax" else 0.0,
         )
 
-    def projections(self, key: PRNGKeyArray) -> Array | None:
+    def drawn(self, key: PRNGKeyArray) -> Array | None:
         """A fresh matrix (width, kept) for every point, of entries N(0, 1/kept)."""
         if not self.projection:
             return None
         shape = (self.points, self.width, self._kept)
         return normal(key, shape) / math.sqrt(self._kept)
 
-    def answer(self, gradients: Float[Array, "points width"], matrices: Any) -> Array:
+    def answer(self, gradients: Float[Array, "points width"], draws: Any, number: Any = 0) -> Array:
         """One teacher's answer: a vector of norm 1 at most, or the number of a bin per coordinate, -1
         where it has no vote."""
         norms = jnp.sqrt((gradients**2).sum(axis=1, keepdims=True))
         knows = norms > LEAST_NORM
-        if matrices is not None:
-            gradients = jnp.einsum("pw,pwk->pk", gradients, matrices)
+        if draws is not None:
+            gradients = jnp.einsum("pw,pwk->pk", gradients, draws)
         if self.aggregation == "directions":
             # A direction for every point that the teacher knows something about, together of norm 1.
             norms = jnp.sqrt((gradients**2).sum(axis=1, keepdims=True))
@@ -101,12 +101,12 @@ class GradientAggregator:
         voted = jnp.floor((inside / self.clip + 1) / 2 * self.bins).astype(jnp.int32)
         return jnp.where(knows, jnp.minimum(voted, self.bins - 1), -1).ravel()
 
-    def restore(self, tallies: Sequence[np.ndarray], matrices: Any, answering: np.ndarray) -> Array:
+    def restore(self, tallies: Sequence[np.ndarray], draws: Any, answering: np.ndarray) -> Array:
         """Noisy answers, added up, to one gradient per point, (points, width); sees no teacher.
 
         Args:
             tallies: The noisy sum or histograms; of confident-gnmax, their noisy largest counts first.
-            matrices: The projections that teachers used.
+            draws: The projections that teachers used.
             answering: How many teachers answer about each point; public.
         """
         each = np.repeat(np.asarray(answering, np.float64), self._kept)
@@ -120,7 +120,7 @@ class GradientAggregator:
             bins = confident_gnmax(largest.ravel(), votes, self.threshold * each)
             mean = np.where(bins < 0, 0.0, self.middles[bins])
         kept = jnp.asarray(mean.reshape(self.points, self._kept), jnp.float32)
-        return kept if matrices is None else jnp.einsum("pk,pwk->pw", kept, matrices)
+        return kept if draws is None else jnp.einsum("pk,pwk->pw", kept, draws)
 
     @property
     def middles(self) -> np.ndarray:

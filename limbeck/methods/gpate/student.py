@@ -1,4 +1,4 @@
-"""The generator of G-PATE as the teachers' student: what it asks, and how it follows the answers.
+"""The generator as the teachers' student: what it asks, and how it follows the answers.
 
 Everything here is post-processing: it sees generated rows and noisy answers, never a row of the data
 and never a teacher.
@@ -17,8 +17,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ...draws import normal
 from ...nets import Generator, moving_average, rate_schedule
-from .critic import Consultation
-from .gradient_aggregator import GradientAggregator
+from .critic import Aggregator, Consultation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,28 +56,35 @@ class Student:
 
     @eqx.filter_jit
     def consultation(
-        self, aggregator: GradientAggregator, generator: Generator, phi: Any, key: PRNGKeyArray
+        self, aggregator: Aggregator, generator: Generator, phi: Any, key: PRNGKeyArray
     ) -> tuple[Array, Consultation]:
         """What to ask the teachers now, with the codes that the rows in it were generated from.
 
         Args:
-            aggregator: Draws the random projections.
+            aggregator: Draws what answers need.
             generator: As it is now.
             phi: The features that teachers see rows by; None: rows as they are.
             key: For codes, labels and projections.
         """
-        code_key, label_key, projection_key = jax.random.split(key, 3)
-        codes = normal(code_key, (self.points, self.code))
-        labels = jax.random.permutation(label_key, jnp.arange(self.points) % generator.classes)
-        rows = seen_rows(generator, phi, codes, labels)
-        matrices = aggregator.projections(projection_key)
+        *row_keys, projection_key = jax.random.split(key, 3)
+        codes, labels, rows = self.generated(generator, phi, *row_keys)
+        draws = aggregator.drawn(projection_key)
         if not self.by_class:
-            return codes, Consultation(rows, labels, rows, labels, matrices)
+            return codes, Consultation(rows, labels, rows, labels, draws)
         each = jnp.arange(generator.classes)
         nowhere = jnp.zeros(
             (len(each), rows.shape[1])
         )  # a linear teacher's slope is the same there
-        return codes, Consultation(rows, labels, nowhere, each, matrices)
+        return codes, Consultation(rows, labels, nowhere, each, draws)
+
+    @eqx.filter_jit
+    def generated(
+        self, generator: Generator, phi: Any, code_key: PRNGKeyArray, label_key: PRNGKeyArray
+    ) -> tuple[Array, Array, Array]:
+        """Codes, labels, of each class as many, and rows as teachers see them."""
+        codes = normal(code_key, (self.points, self.code))
+        labels = jax.random.permutation(label_key, jnp.arange(self.points) % generator.classes)
+        return codes, labels, seen_rows(generator, phi, codes, labels)
 
     @eqx.filter_jit
     def moved(

@@ -31,7 +31,7 @@ def critics(method: lk.GPATE = METHOD) -> tuple[Faculty, Ballot]:
 def question(method: lk.GPATE = METHOD, seed: int = 0) -> Consultation:
     rows = jax.random.uniform(jax.random.key(seed), (method.points, SCHEMA.slots))
     labels = jnp.arange(method.points) % 3
-    matrices = method.aggregator(SCHEMA).projections(jax.random.key(seed + 1))
+    matrices = method.aggregator(SCHEMA).drawn(jax.random.key(seed + 1))
     return Consultation(rows, labels, rows, labels, matrices)
 
 
