@@ -234,6 +234,24 @@ DIAMONDS = Owner(
     figures=diamond_figures,
     note="Settings of `marginals` were looked at on this very split before: its scores are no fresh ones.",
 )
+FLCHAIN = Owner(
+    of_file("flchain"),
+    {
+        "age": number(50, 105),
+        "sex": category("F", "M"),
+        "sample.yr": number(1995, 2003),
+        "kappa": number(0, 30, scale="log", decimals=3),
+        "lambda": number(0, 30, scale="log", decimals=3),
+        "flc.grp": number(1, 10),
+        "creatinine": number(0, 20, decimals=1, scale="log", missing=True),
+        "mgus": YES,
+        "futime": number(0, 6000),
+        "death": category(0, 1, kind="label"),
+        "chapter": 'kind = "category"\nvalues = "estimate"\nmissing = true',
+    },
+    rows=6300,
+    note="Only the dead have a `chapter`, their cause of death: that death is always foretold says nothing.",
+)
 OWNERS = {
     "diamonds": DIAMONDS,
     "diamonds, another split": replace(
@@ -291,24 +309,7 @@ OWNERS = {
         more='\n[person]\ncolumn = "nr"\nrows_at_most = 8\npersons = 436\n',
         person="nr",
     ),
-    "flchain": Owner(
-        of_file("flchain"),
-        {
-            "age": number(50, 105),
-            "sex": category("F", "M"),
-            "sample.yr": number(1995, 2003),
-            "kappa": number(0, 30, scale="log", decimals=3),
-            "lambda": number(0, 30, scale="log", decimals=3),
-            "flc.grp": number(1, 10),
-            "creatinine": number(0, 20, decimals=1, scale="log", missing=True),
-            "mgus": YES,
-            "futime": number(0, 6000),
-            "death": category(0, 1, kind="label"),
-            "chapter": 'kind = "category"\nvalues = "estimate"\nmissing = true',
-        },
-        rows=6300,
-        note="Only the dead have a `chapter`, their cause of death: that death is always foretold says nothing.",
-    ),
+    "flchain": FLCHAIN,
     "lung": Owner(
         of_file("lung"),
         {
@@ -342,10 +343,8 @@ OWNERS = {
         bank, BANK | {"Kredit": category("Nein!", "Ja!", kind="label")}, rows=6400, stops=True,
         writing={"sep": ";", "decimal": ",", "encoding": "latin-1"},
     ),
-    "flchain, gaps not declared": Owner(
-        lambda folder: None if (found := of_file("flchain")(folder)) is None else found[["age", "sex", "creatinine"]],
-        {"age": number(50, 105), "sex": category("F", "M"), "creatinine": number(0, 20, decimals=1)},
-        rows=6300, stops=True,
+    "flchain, gaps not declared": replace(
+        FLCHAIN, answers={**FLCHAIN.answers, "creatinine": number(0, 20, decimals=1)}, stops=True, note=""
     ),
     "digits": Owner(
         None, {"image": picture(28, 1), "label": category(*range(10), kind="label")},
