@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .methods import METHODS as METHODS
     from .methods import MST as MST
     from .methods import NDPDC as NDPDC
+    from .methods import PSG as PSG
     from .methods import FullMMD as FullMMD
     from .methods import Marginals as Marginals
     from .methods import MeasureOnce as MeasureOnce
@@ -87,7 +88,7 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS MST NDPDC FullMMD Marginals MeasureOnce PrivBayes",
+            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS MST NDPDC PSG FullMMD Marginals MeasureOnce PrivBayes",
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",

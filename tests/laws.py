@@ -23,6 +23,7 @@ from helpers import (
 )
 
 import limbeck as lk
+from limbeck.audits.small import SMALL
 from limbeck.methods import AbstractMethod
 from limbeck.privacy import Noise
 
@@ -143,6 +144,7 @@ CASES = [
     _table("dp-gan, table", lk.DPGAN(**PLAY)),
     _images("dp-cgan, images", lk.DPCGAN(**PLAY)),
     _images("ndpdc, images", lk.NDPDC(per_class=1, tiles=2, views=2, filters=4, steps=2)),
+    _images("psg, images", lk.PSG(**SMALL["psg"])),
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),
     _table("marginals, table", QUICK),

@@ -15,6 +15,7 @@ from .adversarial.dp_cgan import DPCGAN
 from .adversarial.dp_gan import DPGAN
 from .base import AbstractMethod
 from .distribution_matching.ndpdc import NDPDC
+from .distribution_matching.psg import PSG
 from .gpate.gpate import GPATE
 from .graphical.aim import AIM
 from .graphical.mst import MST
@@ -40,6 +41,7 @@ OWN = (
     DPKIP,
     KIP,
     NDPDC,
+    PSG,
     DPGAN,
     DPCGAN,
     AIM,
