@@ -185,7 +185,7 @@ class Schema:
     def classes(self) -> tuple[Scalar, ...]:
         """The label's declared values, or the bins of the target; else one nameless class."""
         if self.target:
-            return target_bins(self.target, self.rows, len(self.inputs))
+            return target_bins(self, self.target)
         return self.label.values if self.label else ("",)
 
     @property

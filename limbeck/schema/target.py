@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from .schema import Schema
 
 ROWS_PER_COLUMN = 50
-"""Rows of a bin for each column, at least, where the schema declares rows: with fewer, noise hides what
-differs between bins."""
+"""Rows (or persons, where these are protected) of a bin for each column, at least, where the schema declares
+them: with fewer, noise hides what differs between bins."""
 BINS, AUTOMATIC_BINS, MOST_BINS = 8, 12, 100
-"""Number of bins where the number of rows is not declared; most without and with a declared number of bins."""
+"""Number of bins where no number of rows is declared; most without and with a declared number of bins."""
 
 
 def check_target(column: Numeric) -> None:
@@ -49,16 +49,19 @@ def check_one_predicted(label: Category | None, *targets: Numeric) -> None:
         )
 
 
-def target_bins(target: Numeric, rows: int | None, columns: int) -> tuple[str, ...]:
-    """Names of the bins, from the lowest.
+def target_bins(schema: Schema, target: Numeric) -> tuple[str, ...]:
+    """Names of the bins, from the lowest; automatic ones hold so many rows, or persons, that noise leaves them apart.
 
-    >>> from limbeck import Numeric
-    >>> target_bins(Numeric(name="x", min=0, max=8, target=True, bins=2), None, 3)
+    >>> from limbeck import Category, Numeric, Schema
+    >>> columns = Category(name="c", values=("a", "b")), Numeric(name="x", min=0, max=8, target=True, bins=2)
+    >>> target_bins(Schema(dataset="d", columns=columns), columns[1])
     ('0 to 4', '4 to 8')
     """
-    count = target.bins or BINS
-    if target.bins is None and rows is not None:
-        count = min(AUTOMATIC_BINS, max(1, rows // (ROWS_PER_COLUMN * columns)))
+    units, person, count = schema.units, schema.person, target.bins or BINS
+    if person and units is None and schema.rows is not None:
+        units = schema.rows // person.rows_at_most  # persons at least
+    if target.bins is None and units is not None:
+        count = min(AUTOMATIC_BINS, max(1, units // (ROWS_PER_COLUMN * len(schema.inputs))))
     # No more bins than values; where bounds are estimated, they are not known when questions are planned.
     if target.units is not None and target.outer is None:
         count = min(count, target.units + 1)

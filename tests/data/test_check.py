@@ -105,13 +105,21 @@ def test_gaps_that_nobody_declared_stop_a_run(
     assert Fit(column, counts).stops == stops
 
 
-def test_gaps_stop_a_run_only_beyond_noise() -> None:
+def stopped(rows: float, gaps: float, noise: float) -> float:
+    """In what share of runs a column with this share of gaps stops its run."""
     rng = np.random.default_rng(1)
-    at_the_limit = np.array([900.0, 100.0, 0.0, 0.0]) + rng.normal(0, 20, (5000, 4))
-    assert sum(f.stops for f in fits_of([NUMBER] * 5000, at_the_limit, noise=20.0)) <= 3
-    many = enough_for_gaps(20.0)
-    a_fifth = many * np.array([0.8, 0.2, 0.0, 0.0]) + rng.normal(0, 20, (5000, 4))
-    assert 0.45 < np.mean([f.stops for f in fits_of([VALUE] * 5000, a_fifth, noise=20.0)]) < 0.55
+    counts = rows * np.array([1 - gaps, gaps, 0.0, 0.0]) + rng.normal(0, noise, (5000, 4))
+    return float(np.mean([f.stops for f in fits_of([VALUE] * 5000, counts, noise=noise)]))
+
+
+def test_gaps_stop_a_run_beyond_noise() -> None:
+    """Noise as in 5,000 rows of five columns, and 6,300 of eleven, at epsilon 1."""
+    for rows, noise in ((5000, 83.0), (6300, 124.0)):
+        assert stopped(rows, 0.175, noise) > 0.99
+        assert stopped(rows, 0.03, noise) < 1e-3
+        assert stopped(rows, 0.0, noise) == 0
+    assert 0.96 < stopped(enough_for_gaps(20.0), 0.2, 20.0) < 0.99
+    assert stopped(1000, 0.0, 100.0) < 1e-3  # where noise is more than a tenth of the rows
 
 
 def test_a_label_cannot_be_declared_with_gaps() -> None:

@@ -36,6 +36,19 @@ def _rows(count: int = 3000, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"size": size, "town": np.array(["a", "b"])[town], "rent": rent})
 
 
+def test_automatic_bins_follow_the_units_that_are_protected() -> None:
+    columns = tuple(replace(c, bins=None) if c.name == "rent" else c for c in _schema().columns)
+    person = lk.Person(column="id", rows_at_most=8, persons=400)
+
+    def bins(**changes: object) -> int:
+        return len(_schema(columns=columns, **changes).classes)
+
+    assert bins() == 12 and bins(rows=None) == 8
+    assert bins(person=person) == 2
+    assert bins(person=replace(person, persons=None)) == 2  # 375 persons at least
+    assert bins(person=replace(person, persons=None), rows=None) == 8
+
+
 def test_bins_are_classes_and_the_target_stays_a_column() -> None:
     schema = _schema()
     assert schema.label is None and schema.target is schema.columns[2]
