@@ -130,7 +130,7 @@ SYSTEMS = (
         ),
     ),
     System(
-        name="psg", images="psg",
+        name="psg", images="psg#quick",
         published=published("- / - / 80.9", "- / - / 95.6", "- / - / 70.2", "- / - / 77.7"),
     ),
     System(

@@ -23,6 +23,7 @@ from helpers import (
 )
 
 import limbeck as lk
+from limbeck.audits.small import SMALL
 from limbeck.methods import AbstractMethod
 from limbeck.privacy import Noise
 
@@ -146,6 +147,7 @@ CASES = [
     _images("ndpdc, images", lk.NDPDC(per_class=1, tiles=2, views=2, filters=4, steps=2)),
     _table("pate-gan, table", lk.PATEGAN(**TEACH | JUDGED)),
     _images("pate-gan, images", lk.PATEGAN(**TEACH | JUDGED, shards="mixed", verdicts="majority")),
+    _images("psg, images", lk.PSG(**SMALL["psg"])),
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),
     _table("marginals, table", QUICK),

@@ -32,6 +32,9 @@ SMALL: dict[str, dict[str, Any]] = {
     },
     "dp-kip": {"per_class": 1, "epochs": 0.6, "batch": 20, "clip": 1e-3, "start": "noise"},
     "ndpdc": {"per_class": 1, "tiles": 2, "views": 2, "filters": 4, "steps": 2},
+    "psg": {
+        "per_class": 1, "networks": 2, "moments": 2, "batch": 20, "filters": 2, "inner": 2, "updates": 2,
+    },
     "dp-gan": PLAY,
     "dp-cgan": PLAY,
     "pate-gan": {

@@ -16,6 +16,7 @@ from .adversarial.dp_gan import DPGAN
 from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
 from .distribution_matching.ndpdc import NDPDC
+from .distribution_matching.psg import PSG
 from .gpate.gpate import GPATE
 from .graphical.aim import AIM
 from .graphical.mst import MST
@@ -41,6 +42,7 @@ OWN = (
     DPKIP,
     KIP,
     NDPDC,
+    PSG,
     DPGAN,
     DPCGAN,
     PATEGAN,

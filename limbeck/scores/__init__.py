@@ -12,7 +12,6 @@ from .classifiers import mean_scores as mean_scores
 from .classifiers import score_chances as score_chances
 from .cnn import cnn_accuracy as cnn_accuracy
 from .control import matching_subset as matching_subset
-from .convnet import ConvNet as ConvNet
 from .convnet import convnet_accuracy as convnet_accuracy
 from .correlation import Pair as Pair
 from .correlation import correlations as correlations

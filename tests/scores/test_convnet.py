@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import limbeck as lk
-from limbeck.nets import norm_relu_pool
-from limbeck.scores import ConvNet, Deformation, convnet_accuracy
+from limbeck.nets import ConvNet, norm_relu_pool
+from limbeck.scores import Deformation, convnet_accuracy
 from limbeck.scores import train as _train
 
 
