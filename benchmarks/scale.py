@@ -95,7 +95,7 @@ def measured(folder: Path, shape: Cell) -> Cell:
 
 def slope(found: list[Cell], axis: str, what: str) -> float:
     """Of the logarithms, over the larger half: 1 is linear growth, 0 is none."""
-    last = found[(len(found) - 1) // 2 :]
+    last = found[len(found) // 2 :]
     return float(np.polyfit(np.log([f[axis] for f in last]), np.log([f[what] for f in last]), 1)[0])
 
 
