@@ -30,6 +30,7 @@ from .making import (
     recipe_path,
     release_code,
     release_identity,
+    unpaid_of,
 )
 from .result import DONE, QUOTED, Report, Result
 from .scoring import ONE_FIGURE, SCORES, Task
@@ -104,7 +105,8 @@ def reproduce(
         seeds: Repetitions; by default 1 with `quick`, else as many as the paper averages, at most 5.
         only: Run only cells whose row or column contains this text.
         cache: Folder of releases and scores; by default in the user's cache folder.
-        known: Run nothing: only show what earlier runs found, by today's code or another.
+        known: Run nothing: only show what earlier runs found, by today's code or another. With `quick`,
+            too, a figure at full settings is preferred, of however many of the repetitions there are.
         progress: Called with a cell and the fraction of it that is done.
         each: Called with each result as it is found.
     """
@@ -141,6 +143,8 @@ def _result(
     phase: str,
     progress: Progress,
 ) -> Result:
+    if known and quick and _known(exhibit, cell, False, seeds, keep):
+        quick = False
     try:
         _check(cell, quick, only)
         if exhibit.kind == "data":
@@ -189,9 +193,12 @@ def _check(cell: Cell, quick: bool, only: str) -> None:
 
 def _known(exhibit: Exhibit, cell: Cell, quick: bool, seeds: int, keep: Keep) -> bool:
     """Whether earlier runs found all that the cell needs; scores by whatever code."""
-    if exhibit.kind == "pictures":
-        return _picture_folder(cell, quick, keep).exists()
-    return all(keep.record(identity_of(cell, seed, quick)) is not None for seed in range(seeds))
+    try:
+        if exhibit.kind == "pictures":
+            return _picture_folder(cell, quick, keep).exists()
+        return all(keep.record(identity_of(cell, seed, quick)) is not None for seed in range(seeds))
+    except (LimbeckError, NotRun):
+        return False
 
 
 def _reduced(cell: Cell, quick: bool) -> bool:
@@ -202,6 +209,8 @@ def _remark(cell: Cell, quick: bool) -> str:
     remarks = [REMARK] if cell.making == "classifier" else []
     if cell.making == "method":
         remarks.append(method_of(cell, quick=quick)[1])
+        unpaid = unpaid_of(cell)
+        remarks.append(unpaid and f"*unpaid*: {unpaid}")
     if quick and cell.reduced:
         remarks.append(", ".join(f"{k} = {v}" for k, v in cell.reduced.items()))
     if quick and fewer_rows(cell):
@@ -249,6 +258,7 @@ def identity_of(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
         "rows": learned_rows(cell, quick),
         "augment": cell.augment,
         "figure": figure,
+        **({"decoded": True} if cell.decoded else {}),
     }
 
 
