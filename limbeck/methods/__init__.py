@@ -39,6 +39,7 @@ from .mean_embedding.dp_merf import DPMERF as DPMERF
 from .mean_embedding.dp_ntk import DPNTK as DPNTK
 from .mean_embedding.embedding import AbstractMeanEmbedding as AbstractMeanEmbedding
 from .mean_embedding.full_mmd import FullMMD as FullMMD
+from .mean_embedding.pearl import PEARL as PEARL
 from .measure_once.measure_once import MeasureOnce as MeasureOnce
 from .measure_once.teacher import linear_features as linear_features
 from .measure_once.teacher import train_teacher as train_teacher

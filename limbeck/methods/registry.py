@@ -28,6 +28,7 @@ from .mean_embedding.dp_hp import DPHP
 from .mean_embedding.dp_merf import DPMERF
 from .mean_embedding.dp_ntk import DPNTK
 from .mean_embedding.full_mmd import FullMMD
+from .mean_embedding.pearl import PEARL
 from .measure_once.measure_once import MeasureOnce
 
 GROUP = "limbeck.methods"
@@ -38,6 +39,7 @@ OWN = (
     DPMERF,
     DPHP,
     DPNTK,
+    PEARL,
     GPATE,
     DPKIP,
     KIP,

@@ -26,6 +26,8 @@ QUESTIONS = {
     "dp-kip": (3, "07b2e3640f03ebef"),
     "kip": (1, "d3c2797b5ac8dbde"),
     "ndpdc": (1, "5d2b407dff197a4e"),
+    "pearl": (1, "901abf8b4b7e62a4"),
+    "psg": (1, "3388cab1aa8d0cf4"),
     "dp-gan": (1, "b842bc6374c42dac"),
     "dp-cgan": (1, "b842bc6374c42dac"),
     "pate-gan": (1, "e3aa9e933f260f4c"),
