@@ -17,6 +17,7 @@ from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
 from .distribution_matching.ndpdc import NDPDC
 from .distribution_matching.psg import PSG
+from .gpate.datalens import DataLens
 from .gpate.gpate import GPATE
 from .graphical.aim import AIM
 from .graphical.mst import MST
@@ -28,6 +29,7 @@ from .mean_embedding.dp_hp import DPHP
 from .mean_embedding.dp_merf import DPMERF
 from .mean_embedding.dp_ntk import DPNTK
 from .mean_embedding.full_mmd import FullMMD
+from .mean_embedding.pearl import PEARL
 from .measure_once.measure_once import MeasureOnce
 
 GROUP = "limbeck.methods"
@@ -38,6 +40,7 @@ OWN = (
     DPMERF,
     DPHP,
     DPNTK,
+    PEARL,
     GPATE,
     DPKIP,
     KIP,
@@ -46,6 +49,7 @@ OWN = (
     DPGAN,
     DPCGAN,
     PATEGAN,
+    DataLens,
     AIM,
     MST,
     PrivBayes,
