@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -27,8 +28,10 @@ from ..question import (
     Streams,
     Unit,
 )
-from .outer import UNIT, WIDENED, ProductGrid, SummedProducts
+from .outer import UNIT, ProductGrid, SummedProducts
 
+WIDENED = 64
+"""Rows whose features are widened to float64 at once: so few that they stay in the cache."""
 WEIGHT_BITS = 35
 """Logarithm of the norm of a class's weights in whole steps: its product with a rounded row, whose norm
 is below 2^17, and all parts of it are below 2^53."""
@@ -110,7 +113,9 @@ class SummedGradients(Mechanism):
         rounded, norms, residuals = mapped
         right = self.products.grid.round_right(residuals, norms, batch.weights)
         right[batch.labels < 0] = 0.0
-        self.products.add(partial, [rounded], [right], np.zeros(len(right), np.int64))
+        for at in _pieces(len(right)):
+            one_group = np.zeros(len(right[at]), np.int64)
+            self.products.add(partial, [rounded[at]], [right[at]], one_group)
         return partial
 
     def session(self, access: RowAccess, row_map: Any) -> Session:
@@ -214,11 +219,14 @@ class WholeWeights(NamedTuple):
     def products(self, rounded: np.ndarray) -> np.ndarray:
         """Products with rows of whole features."""
         products = np.empty((len(rounded), len(self.unit)))
-        for start in range(0, len(rounded), WIDENED):
-            piece = slice(start, start + WIDENED)
-            np.matmul(rounded[piece].astype(np.float64), self.steps, out=products[piece])
+        for at in _pieces(len(rounded)):
+            np.matmul(rounded[at].astype(np.float64), self.steps, out=products[at])
         with np.errstate(divide="ignore", invalid="ignore"):
             return products / self.unit
+
+
+def _pieces(rows: int) -> Iterator[slice]:
+    return (slice(start, start + WIDENED) for start in range(0, rows, WIDENED))
 
 
 @jax.jit
