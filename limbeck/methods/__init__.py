@@ -15,6 +15,7 @@ from .class_counts import COUNTS as COUNTS
 from .class_counts import class_weights as class_weights
 from .distribution_matching.ndpdc import NDPDC as NDPDC
 from .distribution_matching.psg import PSG as PSG
+from .gpate.datalens import DataLens as DataLens
 from .gpate.gpate import GPATE as GPATE
 from .graphical.aim import AIM as AIM
 from .graphical.graphical import AbstractGraphical as AbstractGraphical

@@ -17,6 +17,7 @@ from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
 from .distribution_matching.ndpdc import NDPDC
 from .distribution_matching.psg import PSG
+from .gpate.datalens import DataLens
 from .gpate.gpate import GPATE
 from .graphical.aim import AIM
 from .graphical.mst import MST
@@ -50,6 +51,7 @@ OWN = (
     DPGAN,
     DPCGAN,
     PATEGAN,
+    DataLens,
     AIM,
     MST,
     PrivBayes,

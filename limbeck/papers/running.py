@@ -15,7 +15,7 @@ from ..errors import LimbeckError, LimbeckWarning, positive
 from ..methods import AbstractKernelMethod
 from ..progress import Progress
 from ..scores import TWELVE
-from .bench import NotRun, bench, missing
+from .bench import EXTRA, NotRun, bench, missing
 from .classifier import REMARK, classifier_code, classifier_identity, score_classifier
 from .code import code_digest
 from .exhibit import Cell, Exhibit
@@ -146,11 +146,11 @@ def _result(
     if known and quick and _known(exhibit, cell, False, seeds, keep):
         quick = False
     try:
-        _check(cell, quick, only)
+        _check(cell, quick and not known, only)
         if exhibit.kind == "data":
             return Result(cell=cell, status=DONE, values=(SIZES[cell.figure](cell.data),))
         if known and not _known(exhibit, cell, quick, seeds, keep):
-            raise NotRun("not yet")
+            raise NotRun(_ahead(cell, quick and cell.quick))
         if exhibit.kind == "pictures":
             return _picture(cell, quick, keep, phase, progress)
         values, seconds, older = [], 0.0, ""
@@ -199,6 +199,15 @@ def _known(exhibit: Exhibit, cell: Cell, quick: bool, seeds: int, keep: Keep) ->
         return all(keep.record(identity_of(cell, seed, quick)) is not None for seed in range(seeds))
     except (LimbeckError, NotRun):
         return False
+
+
+def _ahead(cell: Cell, quick: bool) -> str:
+    """What a cell that may be run still waits for."""
+    if cell.data not in EXTRA and not datasets.here(cell.data):
+        return f"data not here: {cell.data} would be downloaded"
+    minutes = minutes_of(cell, quick)
+    long = f"{minutes / 60:.0f} hours" if minutes > 90 else f"{max(minutes, 1):.0f} minutes"
+    return f"not yet: about {long}{' with --quick' if quick and _reduced(cell, quick) else ''}"
 
 
 def _reduced(cell: Cell, quick: bool) -> bool:
