@@ -221,9 +221,7 @@ def csv_header(
         raise DataError(f"{path} is empty: expected a line of column names.")
     text = _header_text(line, path, encoding)
     if text.lower().startswith("sep=") and len(text.strip()) <= len("sep=;"):
-        raise DataError(
-            f"{path} begins with a line for spreadsheets (`sep=`). Take it out: the delimiter is found without it."
-        )
+        raise DataError(f"{path} begins with `sep=`, a line for spreadsheets alone. Take it out.")
     if "\r" in text.removesuffix("\n").removesuffix("\r"):
         raise DataError(f"{path}: its lines end with CR alone. Save it with LF or CR LF line ends.")
     delimiter = delimiter or max(",;\t|", key=text.count)
