@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ...privacy import Turns
 
-QUESTION = "generator's gradients"
+QUESTION = "teachers' turns"
 """Name of the question that every update asks."""
 LEAST_NORM = 1e-12
 """Norm of a gradient below which it is not stretched."""
