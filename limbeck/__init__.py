@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .methods import DPGAN as DPGAN
     from .methods import DPHP as DPHP
     from .methods import DPKIP as DPKIP
+    from .methods import DPMEPF as DPMEPF
     from .methods import DPMERF as DPMERF
     from .methods import DPNTK as DPNTK
     from .methods import GPATE as GPATE
@@ -92,7 +93,7 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMERF DPNTK GPATE GSWGAN KIP METHODS MST NDPDC PATEGAN PEARL PSG DataLens FullMMD Marginals MeasureOnce PrivBayes",
+            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMEPF DPMERF DPNTK GPATE GSWGAN KIP METHODS MST NDPDC PATEGAN PEARL PSG DataLens FullMMD Marginals MeasureOnce PrivBayes",
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",

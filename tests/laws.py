@@ -130,6 +130,7 @@ CASES = [
     _images("dp-ntk, images, two layers", lk.DPNTK(**TINY_TANGENT | {"widths": (5, 4)})),
     _table("pearl, table", lk.PEARL(**TINY)),
     _images("pearl, images, equal weights", lk.PEARL(**TINY, adversary_rate=0.0)),
+    _images("dp-mepf, images", lk.DPMEPF(**SMALL["dp-mepf"])),
     _images("measure-once, images", lk.MeasureOnce(**TINY_SET)),
     _images("measure-once, images, for ridge", lk.MeasureOnce(**TINY_SET, goal="ridge")),
     _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),

@@ -37,6 +37,7 @@ from .kip.kip import KIP as KIP
 from .marginals.marginals import Marginals as Marginals
 from .marginals.soft_rows import SoftRows as SoftRows
 from .mean_embedding.dp_hp import DPHP as DPHP
+from .mean_embedding.dp_mepf import DPMEPF as DPMEPF
 from .mean_embedding.dp_merf import DPMERF as DPMERF
 from .mean_embedding.dp_ntk import DPNTK as DPNTK
 from .mean_embedding.embedding import AbstractMeanEmbedding as AbstractMeanEmbedding

@@ -27,6 +27,7 @@ from .kip.dp_kip import DPKIP
 from .kip.kip import KIP
 from .marginals.marginals import Marginals
 from .mean_embedding.dp_hp import DPHP
+from .mean_embedding.dp_mepf import DPMEPF
 from .mean_embedding.dp_merf import DPMERF
 from .mean_embedding.dp_ntk import DPNTK
 from .mean_embedding.full_mmd import FullMMD
@@ -42,6 +43,7 @@ OWN = (
     DPHP,
     DPNTK,
     PEARL,
+    DPMEPF,
     GPATE,
     DPKIP,
     KIP,
