@@ -9,7 +9,8 @@
                                                   the same at full settings, slow cells too
 
 Cells that share a release share its making, and several figures of a score are one run. Cells lie in the cache of `limbeck reproduce`, and in reproduce/cells.json: whoever has this repository has
-them, with the commit that made each. A page says where the code has changed since.
+them, with the commit that made each. A page says where the code has changed since. Records with a `from` were
+run by another benchmark here with the same settings, scored in the same way: the entry that it names.
 """
 
 from __future__ import annotations
@@ -190,13 +191,16 @@ def main() -> None:
     beside(PAGES / "compared.png", pairs, x="the paper", y="ours")
     totals = {state: sum(found[state] for found in counts.values()) for state in COLOURS}
     told = ", ".join(f"{count} {state}" for state, count in totals.items())
-    seconds = sum(r["found"].get("seconds", 0.0) for r in json.loads(CELLS.read_text()))
+    records = json.loads(CELLS.read_text())
+    seconds = sum(r["found"].get("seconds", 0.0) for r in records)
+    taken = sum("from" in record for record in records)
     words = (PAGES / "why.md").read_text() if (PAGES / "why.md").exists() else ""
     text = [
         "# The papers' score tables",
         "",
         f"{len(tables)} tables, by `python benchmarks/reproduce.py`: {told} cells; those run took "
-        f"{seconds / 60:.0f} minutes. A figure is of one seed.",
+        f"{seconds / 60:.0f} minutes. A figure is of one seed. {taken} of {len(records)} runs were made by other "
+        "benchmarks here with the same settings (`from` in cells.json).",
         "",
         *lines,
         "",
