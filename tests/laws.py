@@ -189,6 +189,8 @@ CASES = [
     _images("pate-gan, images", lk.PATEGAN(**TEACH | JUDGED, shards="mixed", verdicts="majority")),
     _table("datalens, table", lk.DataLens(**TEACH)),
     _images("datalens, images", lk.DataLens(**TEACH, **COMPRESSED)),
+    _table("gs-wgan, table", lk.GSWGAN(**SMALL["gs-wgan"])),
+    _images("gs-wgan, images", lk.GSWGAN(**SMALL["gs-wgan"] | {"stretched": False, "updates": 4})),
     _images("psg, images", lk.PSG(**SMALL["psg"])),
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),

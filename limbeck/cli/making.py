@@ -173,7 +173,8 @@ def distill(
 
 def _steps(planned: Plan) -> dict[str, int]:
     """How often each measurement of a plan is repeated: its progress counts these."""
-    return {c.name: c.steps for c in planned.charges}
+    steps = {c.name: c.steps for c in planned.charges}
+    return steps | {p.question.name: p.question.steps for p in planned.questions}
 
 
 def redistill(
