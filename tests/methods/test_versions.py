@@ -17,7 +17,7 @@ import limbeck as lk
 from limbeck.privacy import Unit
 
 QUESTIONS = {
-    "marginals": (4, "1d9e638558682b1c"),
+    "marginals": (5, "1d9e638558682b1c"),
     "measure-once": (1, "f7127acee6927f85"),
     "dp-merf": (1, "65b92f1a0ca7a746"),
     "dp-hp": (1, "1f91de5b2e8f53f9"),
