@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .methods import PEARL as PEARL
     from .methods import PSG as PSG
     from .methods import DataLens as DataLens
+    from .methods import DPSinkhorn as DPSinkhorn
     from .methods import FullMMD as FullMMD
     from .methods import Marginals as Marginals
     from .methods import MeasureOnce as MeasureOnce
@@ -92,7 +93,7 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMEPF DPMERF DPNTK GPATE KIP METHODS MST NDPDC PATEGAN PEARL PSG DataLens FullMMD Marginals MeasureOnce PrivBayes",
+            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMEPF DPMERF DPNTK GPATE KIP METHODS MST NDPDC PATEGAN PEARL PSG DPSinkhorn DataLens FullMMD Marginals MeasureOnce PrivBayes",
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",

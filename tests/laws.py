@@ -148,6 +148,8 @@ CASES = [
     ),
     _table("dp-gan, table", lk.DPGAN(**PLAY)),
     _images("dp-cgan, images", lk.DPCGAN(**PLAY)),
+    _table("dp-sinkhorn, table", lk.DPSinkhorn(**SMALL["dp-sinkhorn"])),
+    _images("dp-sinkhorn, images", lk.DPSinkhorn(**SMALL["dp-sinkhorn"], detail=3)),
     _images("ndpdc, images", lk.NDPDC(per_class=1, tiles=2, views=2, filters=4, steps=2)),
     _table("pate-gan, table", lk.PATEGAN(**TEACH | JUDGED)),
     _images("pate-gan, images", lk.PATEGAN(**TEACH | JUDGED, shards="mixed", verdicts="majority")),

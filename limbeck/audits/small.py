@@ -43,6 +43,7 @@ SMALL: dict[str, dict[str, Any]] = {
     },
     "dp-gan": PLAY,
     "dp-cgan": PLAY,
+    "dp-sinkhorn": {"steps": 3, "batch": 20, "points": 6, "rounds": 4, "code": 3, "hidden": (6,)},
     "pate-gan": {
         "teachers": 6, "updates": 3, "points": 6, "teacher_rate": 0.05, "code": 3, "hidden": (6,),
         "channels": (2, 2), "networks": 1, "network_width": 4, "features": 8, "student_hidden": (4,),

@@ -30,6 +30,7 @@ QUESTIONS = {
     "pearl": (1, "691e19bf3c39eb16"),
     "psg": (1, "3388cab1aa8d0cf4"),
     "dp-gan": (1, "b842bc6374c42dac"),
+    "dp-sinkhorn": (1, "c1cce07f9e813038"),
     "dp-cgan": (1, "b842bc6374c42dac"),
     "pate-gan": (1, "e3aa9e933f260f4c"),
     "datalens": (1, "4fa27f874f8626df"),
