@@ -20,7 +20,12 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
 # No tests: two files of one name, and a program that would run if it were imported.
-collect_ignore = ["conftest.py", "cli/conftest.py", "engines/on_processes.py"]
+collect_ignore = [
+    "conftest.py",
+    "cli/conftest.py",
+    "release/conftest.py",
+    "engines/on_processes.py",
+]
 
 
 @pytest.fixture(autouse=True, scope="session")
