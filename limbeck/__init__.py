@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .methods import DPGAN as DPGAN
     from .methods import DPHP as DPHP
     from .methods import DPKIP as DPKIP
+    from .methods import DPMEPF as DPMEPF
     from .methods import DPMERF as DPMERF
     from .methods import DPNTK as DPNTK
     from .methods import GPATE as GPATE
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     from .methods import MST as MST
     from .methods import NDPDC as NDPDC
     from .methods import PATEGAN as PATEGAN
+    from .methods import PEARL as PEARL
     from .methods import PSG as PSG
+    from .methods import DataLens as DataLens
     from .methods import FullMMD as FullMMD
     from .methods import Marginals as Marginals
     from .methods import MeasureOnce as MeasureOnce
@@ -89,7 +92,7 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMERF DPNTK GPATE KIP METHODS MST NDPDC PATEGAN PSG FullMMD Marginals MeasureOnce PrivBayes",
+            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMEPF DPMERF DPNTK GPATE KIP METHODS MST NDPDC PATEGAN PEARL PSG DataLens FullMMD Marginals MeasureOnce PrivBayes",
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",

@@ -222,7 +222,7 @@ def test_every_page_is_on_the_site() -> None:
 
 # ---- examples -----------------------------------------------------------------------------------
 
-EXAMPLES = ("csv_file", "image_folder", "own_method", "verify_in_ci", "redistill")
+EXAMPLES = ("csv_file", "image_folder", "own_method", "verify_in_ci", "redistill", "public_network")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -1,5 +1,6 @@
 """Feature maps: x -> phi(x), one row at a time, each with a bound on its norm."""
 
+from .activations import Activations as Activations
 from .blockmeans import mean_blocks as mean_blocks
 from .blockmeans import mismatch as mismatch
 from .blockmeans import split_blocks as split_blocks

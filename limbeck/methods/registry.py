@@ -17,6 +17,7 @@ from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
 from .distribution_matching.ndpdc import NDPDC
 from .distribution_matching.psg import PSG
+from .gpate.datalens import DataLens
 from .gpate.gpate import GPATE
 from .graphical.aim import AIM
 from .graphical.mst import MST
@@ -25,9 +26,11 @@ from .kip.dp_kip import DPKIP
 from .kip.kip import KIP
 from .marginals.marginals import Marginals
 from .mean_embedding.dp_hp import DPHP
+from .mean_embedding.dp_mepf import DPMEPF
 from .mean_embedding.dp_merf import DPMERF
 from .mean_embedding.dp_ntk import DPNTK
 from .mean_embedding.full_mmd import FullMMD
+from .mean_embedding.pearl import PEARL
 from .measure_once.measure_once import MeasureOnce
 
 GROUP = "limbeck.methods"
@@ -38,6 +41,8 @@ OWN = (
     DPMERF,
     DPHP,
     DPNTK,
+    PEARL,
+    DPMEPF,
     GPATE,
     DPKIP,
     KIP,
@@ -46,6 +51,7 @@ OWN = (
     DPGAN,
     DPCGAN,
     PATEGAN,
+    DataLens,
     AIM,
     MST,
     PrivBayes,
