@@ -3,6 +3,7 @@
 from ..schema import Schema
 from .adversarial.dp_cgan import DPCGAN as DPCGAN
 from .adversarial.dp_gan import DPGAN as DPGAN
+from .adversarial.gs_wgan import GSWGAN as GSWGAN
 from .adversarial.pate_gan import PATEGAN as PATEGAN
 from .base import AbstractInquiry as AbstractInquiry
 from .base import AbstractMeasureOnce as AbstractMeasureOnce

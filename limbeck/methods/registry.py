@@ -13,6 +13,7 @@ from importlib import metadata
 from ..errors import LimbeckError
 from .adversarial.dp_cgan import DPCGAN
 from .adversarial.dp_gan import DPGAN
+from .adversarial.gs_wgan import GSWGAN
 from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
 from .distribution_matching.ndpdc import NDPDC
@@ -50,6 +51,7 @@ OWN = (
     PSG,
     DPGAN,
     DPCGAN,
+    GSWGAN,
     PATEGAN,
     DataLens,
     AIM,

@@ -261,7 +261,7 @@ def test_charges_price_what_the_mechanism_does(kind: Kind) -> None:
     charges = kind.question.charges(Unit())
     assert [c.coordinates for c in charges] == kind.coordinates
     assert charges == kind.question.measured()
-    assert all(c.steps == kind.question.steps for c in charges)
+    assert all(c.steps == kind.paid for c in charges)
     assert len(kind.question.split) == len(charges) and math.isclose(sum(kind.question.split), 1)
     if isinstance(kind.question, Gradients):
         assert [c.sampling for c in charges] == [kind.question.rate]

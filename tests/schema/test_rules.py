@@ -64,6 +64,7 @@ def test_several_ways_out_of_a_condition() -> None:
         ("a == b + + c", "expected a column's name"),
         ("a >= a", "'a' stands there twice"),
         ("a ? b", "is not understood"),
+        ("a => b", "'=>' is no sign; '>=' is"),
         ("not (a = b", "expected 'and' or '\\)'"),
         ("if a = b", "expected 'and' or 'then'"),
         ("a", "expected one of"),

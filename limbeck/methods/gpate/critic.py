@@ -188,9 +188,11 @@ class GradientCritic(AbstractCritic):
         """Where each row in question should go, in the aggregator's form."""
         network = self.network_of(state.weights)
 
-        def seems_generated(rows: Array) -> Array:
-            return jax.nn.softplus(-network(rows, question.asked_labels)).mean()
-
         asked = self.knows(state, question.asked_labels)
-        gradients = jnp.where(asked[:, None], -jax.grad(seems_generated)(question.asked), 0.0)
+        slopes = jax.grad(self.seems_generated, 1)(network, question.asked, question.asked_labels)
+        gradients = jnp.where(asked[:, None], -slopes, 0.0)
         return self.aggregator.answer(gradients, question.draws, state.number)
+
+    def seems_generated(self, network: Discriminator, rows: Array, labels: Array) -> Array:
+        """How generated rows look, in one number."""
+        return jax.nn.softplus(-network(rows, labels)).mean()
