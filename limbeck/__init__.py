@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .methods import DPMERF as DPMERF
     from .methods import DPNTK as DPNTK
     from .methods import GPATE as GPATE
+    from .methods import GSWGAN as GSWGAN
     from .methods import KIP as KIP
     from .methods import METHODS as METHODS
     from .methods import MST as MST
@@ -93,7 +94,7 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMEPF DPMERF DPNTK GPATE KIP METHODS MST NDPDC PATEGAN PEARL PSG DPSinkhorn DataLens FullMMD Marginals MeasureOnce PrivBayes",
+            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMEPF DPMERF DPNTK GPATE GSWGAN KIP METHODS MST NDPDC PATEGAN PEARL PSG DPSinkhorn DataLens FullMMD Marginals MeasureOnce PrivBayes",
             "release": "Images Release Verdict verify",
             "planning": "Plan plan",
             "run": "distill redistill tune",

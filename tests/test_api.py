@@ -16,7 +16,7 @@ PUBLIC = {
     "Dataset", "read", "draft_schema", "check", "audit", "Audit",
     "redistill", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
     "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify", "Verdict",
-    "AIM", "DPCGAN", "DPGAN", "DPHP", "DPKIP", "DPMEPF", "DPMERF", "DPNTK", "DPSinkhorn", "DataLens", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS", "MST", "NDPDC", "PATEGAN", "PEARL", "PSG", "PrivBayes",
+    "AIM", "DPCGAN", "DPGAN", "DPHP", "DPKIP", "DPMEPF", "DPMERF", "DPNTK", "DPSinkhorn", "DataLens", "FullMMD", "GPATE", "GSWGAN", "KIP", "Marginals", "MeasureOnce", "METHODS", "MST", "NDPDC", "PATEGAN", "PEARL", "PSG", "PrivBayes",
     "datasets",
 }  # fmt: skip
 

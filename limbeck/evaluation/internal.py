@@ -22,7 +22,7 @@ MISREAD = 0.1
 
 
 def evaluate(
-    release: Release,
+    release: Release | str | Path,
     test: object,
     *,
     train: object = None,
@@ -36,7 +36,7 @@ def evaluate(
     Real rows are used without noise, so the scores are internal: not covered by epsilon.
 
     Args:
-        release: From `limbeck.distill` or `Release.load`.
+        release: From `limbeck.distill`, or its folder.
         test: Real rows that it was not made from: a frame, a path or arrays, as `limbeck.read`
             takes them, or what it gave.
         train: Real training rows. With them every trained score is repeated on as many real rows.
@@ -46,6 +46,7 @@ def evaluate(
             distance in its features.
         progress: Called with a score and the fraction of it that is done.
     """
+    release = Release.of(release)
     seeds = seeds if seeds is not None else 3 if full else 1
     positive(seeds=seeds)
     inception = None if fid is None else _inception(Path(fid), release)
@@ -71,7 +72,7 @@ def evaluate(
 
 def _inception(path: Path, release: Release) -> Inception:
     if release.schema.image is None:
-        raise LimbeckError("--fid compares pictures, and this release is a table.")
+        raise LimbeckError("`fid` compares pictures, and this release is a table.")
     return load_inception(path, release.schema.image.shape)
 
 

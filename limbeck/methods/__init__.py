@@ -4,6 +4,7 @@ from ..schema import Schema
 from .adversarial.dp_cgan import DPCGAN as DPCGAN
 from .adversarial.dp_gan import DPGAN as DPGAN
 from .adversarial.dp_sinkhorn import DPSinkhorn as DPSinkhorn
+from .adversarial.gs_wgan import GSWGAN as GSWGAN
 from .adversarial.pate_gan import PATEGAN as PATEGAN
 from .base import AbstractInquiry as AbstractInquiry
 from .base import AbstractMeasureOnce as AbstractMeasureOnce

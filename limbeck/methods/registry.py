@@ -14,6 +14,7 @@ from ..errors import LimbeckError
 from .adversarial.dp_cgan import DPCGAN
 from .adversarial.dp_gan import DPGAN
 from .adversarial.dp_sinkhorn import DPSinkhorn
+from .adversarial.gs_wgan import GSWGAN
 from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
 from .distribution_matching.ndpdc import NDPDC
@@ -52,6 +53,7 @@ OWN = (
     DPGAN,
     DPCGAN,
     DPSinkhorn,
+    GSWGAN,
     PATEGAN,
     DataLens,
     AIM,

@@ -33,6 +33,7 @@ QUESTIONS = {
     "dp-sinkhorn": (1, "c1cce07f9e813038"),
     "dp-cgan": (1, "b842bc6374c42dac"),
     "pate-gan": (1, "e3aa9e933f260f4c"),
+    "gs-wgan": (1, "d8105f2c833e0529"),
     "datalens": (1, "4fa27f874f8626df"),
     "aim": (1, "0a114dc736546702"),
     "mst": (1, "fdbc61548a76c346"),
