@@ -39,6 +39,8 @@ DOORS = ("bare_rows", "bare_values")
 MAY_SEE_BARE_ROWS = {
     "release/release.py",  # released rows, read back
     "release/deep.py",
+    "release/model.py",  # rows that a released model predicts
+    "evaluation/predictions.py",  # internal scores of a released model
     "evaluation/learner.py",  # released rows
     "evaluation/internal.py",  # counts of rows, in internal scores
     "evaluation/looking.py",  # `limbeck check`: internal, noted in the ledger, told by certificates

@@ -149,7 +149,7 @@ def distill(
         raise LimbeckError(f"--tune takes no recipe with unpaid settings: {chosen.unpaid}.")
     budget = opt.read_budget(epsilon, delta, chosen.adjacency, declared)
     dataset = lk.read(data, declared, engine=engine, master=master)
-    steps = _steps(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
+    steps = steps_of(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
     common: dict[str, Any] = {
         "out": out, "rows": chosen.rows, "seed": seed, "force": force, "pay_again": pay_again,
         "check": not no_check,
@@ -168,7 +168,7 @@ def distill(
         show_release(release, out)
 
 
-def _steps(planned: Plan) -> dict[str, int]:
+def steps_of(planned: Plan) -> dict[str, int]:
     """How often each measurement of a plan is repeated: its progress counts these."""
     return {c.name: c.steps for c in planned.charges}
 

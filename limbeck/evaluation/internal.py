@@ -13,16 +13,17 @@ from ..errors import DataError, LimbeckError, LimbeckWarning, positive
 from ..features import Inception, load_inception
 from ..methods import Distilled
 from ..progress import Progress
-from ..release import Images, Release, certificate_digest
+from ..release import Images, Model, Release, certificate_digest
 from ..schema import counted, fits_of
 from ..scores import Scores, battery, strongest
+from .predictions import predicted_scores
 
 MISREAD = 0.1
 """Share of a column's test cells that do not fit from which on scores are warned of."""
 
 
 def evaluate(
-    release: Release,
+    release: Release | Model,
     test: object,
     *,
     train: object = None,
@@ -33,10 +34,11 @@ def evaluate(
 ) -> Scores:
     """Train on the released rows, test on real ones, and compare distributions.
 
-    Real rows are used without noise, so the scores are internal: not covered by epsilon.
+    Real rows are used without noise, so the scores are internal: not covered by epsilon. Of a model the
+    predictions themselves are scored, and nothing else.
 
     Args:
-        release: From `limbeck.distill` or `Release.load`.
+        release: From `limbeck.distill` or `Release.load`; or a model, from `limbeck.classify` or `Model.load`.
         test: Real rows that it was not made from: a frame, a path or arrays, as `limbeck.read`
             takes them, or what it gave.
         train: Real training rows. With them every trained score is repeated on as many real rows.
@@ -46,6 +48,12 @@ def evaluate(
             distance in its features.
         progress: Called with a score and the fraction of it that is done.
     """
+    if isinstance(release, Model):
+        if train is not None or full or seeds is not None or fid is not None:
+            raise LimbeckError(
+                "A model is scored by what it predicts: leave train, full, seeds and fid out."
+            )
+        return predicted_scores(release, test)
     seeds = seeds if seeds is not None else 3 if full else 1
     positive(seeds=seeds)
     inception = None if fid is None else _inception(Path(fid), release)

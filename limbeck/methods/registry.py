@@ -15,6 +15,9 @@ from .adversarial.dp_cgan import DPCGAN
 from .adversarial.dp_gan import DPGAN
 from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
+from .classifiers.dp_sgd import DPSGD
+from .classifiers.linear_head import LinearHead
+from .diffusion.dpdm import DPDM
 from .distribution_matching.ndpdc import NDPDC
 from .distribution_matching.psg import PSG
 from .gpate.gpate import GPATE
@@ -46,9 +49,12 @@ OWN = (
     DPGAN,
     DPCGAN,
     PATEGAN,
+    DPDM,
     AIM,
     MST,
     PrivBayes,
+    LinearHead,
+    DPSGD,
     FullMMD,
 )
 """Classes of limbeck's own methods, in the order in which they are listed."""
