@@ -1,12 +1,14 @@
 """All score tables of the five papers: a page each in reproduce/, and a summary with pictures.
 
     python benchmarks/reproduce.py                write pages and summary of what earlier runs found
-    python benchmarks/reproduce.py run MINUTES [TEXT]
+    python benchmarks/reproduce.py run MINUTES [TEXT ...]
                                                   first run cells that none has found yet, the cheapest first,
                                                   one seed, for so long; only those whose table, row or
-                                                  column contains the text
+                                                  column contains all of the texts
+    python benchmarks/reproduce.py whole MINUTES [TEXT ...]
+                                                  the same at full settings, slow cells too
 
-Cells lie in the cache of `limbeck reproduce`, and in reproduce/cells.json: whoever has this repository has
+Cells that share a release share its making, and several figures of a score are one run. Cells lie in the cache of `limbeck reproduce`, and in reproduce/cells.json: whoever has this repository has
 them, with the commit that made each. A page says where the code has changed since.
 """
 
@@ -39,27 +41,34 @@ def score_tables() -> list[Exhibit]:
     return [e for e in map(find, names()) if e.kind == "scores"]
 
 
-def cells_to_run(tables: list[Exhibit]) -> Iterator[tuple[float, Exhibit, Cell, dict[str, object]]]:
+def cells_to_run(
+    tables: list[Exhibit], quick: bool
+) -> Iterator[tuple[float, Exhibit, Cell, dict[str, object]]]:
     """Cells that may be run here, with minutes and identity."""
     for table in tables:
         for cell in table.cells:
-            if cell.quick and cell.making != "quoted":
+            if (cell.quick or not quick) and cell.making != "quoted":
                 try:
-                    yield minutes_of(cell, True), table, cell, identity_of(cell, 0, True)
+                    yield minutes_of(cell, quick), table, cell, identity_of(cell, 0, quick)
                 except NotRun:
                     continue
 
 
-def run(tables: list[Exhibit], minutes: float, text: str) -> None:
+def run(tables: list[Exhibit], minutes: float, texts: list[str], quick: bool) -> None:
     """The cheapest cells first; a cell that has begun is finished."""
     keep, end = Keep(), time.monotonic() + 60 * minutes
-    ahead = [c for c in cells_to_run(tables) if text in f"{c[1].name} {c[2].name}"]
+    ahead = [
+        c
+        for c in cells_to_run(tables, quick)
+        if all(text in f"{c[1].name} {c[2].name}" for text in texts)
+    ]
     for _, table, cell, identity in sorted(ahead, key=lambda c: c[0]):
         if time.monotonic() < end and keep.record(identity) is None:
-            begun = time.monotonic()
+            begun, spent = time.monotonic(), time.process_time()
             print(table.name, cell.name, end=" ", flush=True)
-            reproduce(replace(table, cells=(cell,)), quick=True)
-            print(f"{time.monotonic() - begun:.0f} s", flush=True)
+            reproduce(replace(table, cells=(cell,)), quick=quick, seeds=1)
+            processor = time.process_time() - spent
+            print(f"{time.monotonic() - begun:.0f} s, processor {processor:.0f} s", flush=True)
 
 
 def exchange(tables: list[Exhibit]) -> None:
@@ -68,10 +77,11 @@ def exchange(tables: list[Exhibit]) -> None:
     for record in json.loads(CELLS.read_text()) if CELLS.exists() else []:
         if keep.record(record["identity"]) is None:
             keep.put(record["identity"], record)
-    for *_, identity in cells_to_run(tables):
-        record = keep.record(identity)
-        if record is not None and record not in records:
-            records.append(record)
+    for quick in (True, False):
+        for *_, identity in cells_to_run(tables, quick):
+            record = keep.record(identity)
+            if record is not None and record not in records:
+                records.append(record)
     lines = sorted(json.dumps(record, sort_keys=True) for record in records)
     CELLS.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
@@ -134,8 +144,8 @@ def main() -> None:
     tables = score_tables()
     PAGES.mkdir(exist_ok=True)
     exchange(tables)
-    if sys.argv[1:2] == ["run"]:
-        run(tables, float(sys.argv[2]), " ".join(sys.argv[3:]))
+    if sys.argv[1:2] in (["run"], ["whole"]):
+        run(tables, float(sys.argv[2]), sys.argv[3:], quick=sys.argv[1] == "run")
         exchange(tables)
     lines = [
         "| table | cells | run | reduced | quoted | not run | why not |",

@@ -1,28 +1,32 @@
-"""Time and peak memory against rows, columns, features and classes, each cell in a process of its own.
+"""Time and peak memory against rows, columns, features and classes; two cores against one; CSV; executors of Spark.
 
-python benchmarks/scale.py FOLDER [PATTERN ...]  # generated Parquet goes to FOLDER; cells that are there are kept
-python benchmarks/scale.py show                  # table and plots from the cells that are there
+python benchmarks/scale.py FOLDER [PATTERN ...]   # generated data go to FOLDER; what is there is kept, the rest runs
+python benchmarks/scale.py FOLDER --trial         # everything with a hundredth of the rows; keeps nothing
+python benchmarks/scale.py show                   # table and plots again, from what is there
+
+Some ten minutes on two quiet cores without `marginals/rows/100000000`, which runs if it is named. Ratios are of runs
+that follow each other. Spark is left out where pyspark or Java are missing.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
-import resource
+import shutil
 import subprocess
 import sys
-import time
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from _measure import HERE, keep
 from _plot import lines as plot
+from scale_runs import csv, parquet
 
-PART = 1_000_000
+Cell = dict[str, Any]
+IMAGES = HERE.parent / "docs" / "images"
 QUIET = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -31,97 +35,67 @@ QUIET = {
     "MALLOC_ARENA_MAX": "1",
 }
 """One thread within a batch: batches are what goes side by side."""
+USUAL = {"kind": "run", "rows": 10**5, "count": 20, "classes": 2, "cores": "0,1"}
+METHODS = {"marginals": 16, "dp-merf": 200}
+AXES = {
+    "rows": (10**4, 10**5, 10**6, 10**7, 10**8),
+    "count": (5, 10, 20, 40),
+    "features": (8, 16, 32, 64),
+    "classes": (2, 4, 8, 16),
+}
+CORES_ROWS, CSV_ROWS, SPARK_ROWS = 2 * 10**6, 5 * 10**6, 10**6
+WORKERS = (1, 2, 4)
+ONLY_IF_NAMED = "*/rows/100000000"
 
 
-def columns(count: int, classes: int) -> tuple[Any, ...]:
-    import limbeck as lk
-
-    label = lk.Category(name="y", values=tuple(range(classes)), label=True)
-    numbers = [lk.Numeric(name=f"n{i}", min=-4, max=4) for i in range(count // 2)]
-    texts = [
-        lk.Category(name=f"c{i}", values=tuple("abcdefgh")) for i in range(count - count // 2 - 1)
-    ]
-    return (*numbers, *texts, label)
-
-
-def generate(folder: Path, rows: int, count: int, classes: int) -> Path:
-    """Parquet in parts of a million rows."""
-    place = folder / f"{rows}-{count}-{classes}"
-    if place.exists():
-        return place
-    place.mkdir(parents=True)
-    letters = np.asarray(list("abcdefgh"))
-    for start in range(0, rows, PART):
-        rng, size = np.random.default_rng(start), min(PART, rows - start)
-        made: dict[str, Any] = {}
-        for i in range(count // 2):
-            made[f"n{i}"] = np.round(rng.normal(size=size), 4)
-        for i in range(count - count // 2 - 1):
-            made[f"c{i}"] = letters[rng.integers(0, 8, size)]
-        made["y"] = rng.integers(0, classes, size)
-        pq.write_table(pa.table(made), place / f"{start:010d}.parquet", row_group_size=PART // 4)
-    return place
+def cells() -> dict[str, dict[str, Cell]]:
+    """Every cell by its name, with the runs it has, one after the other; the dearest and most wanted first."""
+    wanted: dict[str, dict[str, Cell]] = {}
+    for method, features in METHODS.items():
+        for rows in reversed(AXES["rows"]):
+            shape = USUAL | {"method": method, "features": features, "rows": rows}
+            wanted[f"{method}/rows/{rows}"] = {"": shape}
+    for method, features in METHODS.items():
+        shape = USUAL | {"method": method, "features": features, "rows": CORES_ROWS}
+        wanted[f"{method}/cores"] = {
+            "1": shape | {"cores": "0"},
+            "2": shape,
+        }
+    table = {"rows": CSV_ROWS, "count": 20, "classes": 2, "cores": "0,1"}
+    wanted["csv"] = {"pandas": {"kind": "pandas", **table}, "limbeck": {"kind": "summed", **table}}
+    spark = USUAL | {"kind": "spark", "rows": SPARK_ROWS}
+    if importlib.util.find_spec("pyspark") and shutil.which("java"):
+        wanted["spark"] = {str(workers): spark | {"workers": workers} for workers in WORKERS}
+    for method, features in METHODS.items():
+        for axis in ("count", "features", "classes"):
+            for value in AXES[axis]:
+                value = value * 25 if (method, axis) == ("dp-merf", "features") else value
+                shape = USUAL | {"method": method, "features": features} | {axis: value}
+                wanted[f"{method}/{axis}/{value}"] = {"": shape}
+    return wanted
 
 
-def child(
-    place: str, rows: int, count: int, classes: int, method: str, features: int, cores: str
-) -> None:
-    """One run; prints seconds, CPU seconds and peak memory."""
-    import tempfile
-
-    import limbeck as lk
-
-    schema = lk.Schema(dataset="scale", rows=rows, columns=columns(count, classes))
-    chosen = {
-        "marginals": lambda: lk.Marginals(grid=features, soft_rows=20, steps=1),
-        "dp-merf": lambda: lk.DPMERF(features=features, steps=1, batch=8, hidden=(4,)),
-    }[method]()
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = lk.Ledger(Path(folder) / "ledger.sqlite")
-        begun, cpu = time.perf_counter(), time.process_time()
-        lk.distill(lk.read(place, schema), chosen, 1.0, ledger=ledger, seed=0, rows=10)
-        seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak}))
-
-
-def cells() -> dict[str, dict[str, Any]]:
-    """Every cell by its name: what is measured on each axis, all else as usual."""
-    usual = {"rows": 100_000, "count": 20, "classes": 2, "cores": "1"}
-    methods = {"marginals": 16, "dp-merf": 200}
-    axes = {
-        "rows": (10**4, 10**5, 10**6, 10**7),
-        "count": (5, 10, 20, 40),
-        "features": (8, 16, 32, 64),
-        "classes": (2, 4, 8, 16),
-    }
-    found = {}
-    for method, features in methods.items():
-        for axis, values in axes.items():
-            for value in values:
-                if method == "dp-merf" and axis == "features":
-                    value = value * 25
-                shape = usual | {"method": method, "features": features} | {axis: value}
-                found[f"{method}/{axis}/{value}"] = shape
-    for cores in ("0", "0,1"):
-        shape = usual | {"method": "marginals", "features": 16, "rows": 3 * 10**6, "cores": cores}
-        found[f"marginals/cores/{len(cores.split(','))}"] = shape
-    return found
-
-
-def run(folder: Path, shape: dict[str, Any]) -> dict[str, Any]:
-    place = generate(folder, shape["rows"], shape["count"], shape["classes"])
-    words = [sys.executable, __file__, "--child", json.dumps({"place": str(place), **shape})]
-    words = ["taskset", "-c", shape["cores"], *words]
-    done = subprocess.run(words, capture_output=True, text=True, env=os.environ | QUIET)
+def measured(folder: Path, shape: Cell) -> Cell:
+    """One run in a process and a session of its own."""
+    make = csv if shape["kind"] in ("pandas", "summed") else parquet
+    place = make(folder, shape["rows"], shape["count"], shape["classes"])
+    given = {"place": str(place)} | {k: v for k, v in shape.items() if k != "cores"}
+    words = [sys.executable, str(HERE / "scale_runs.py"), json.dumps(given)]
+    done = subprocess.run(
+        ["taskset", "-c", shape["cores"], *words],
+        capture_output=True,
+        text=True,
+        env=os.environ | QUIET,
+        start_new_session=True,
+    )
     if done.returncode:
-        raise SystemExit(done.stderr[-2000:])
+        raise SystemExit(f"{shape}: {done.stderr[-2000:]}")
     return shape | json.loads(done.stdout.splitlines()[-1])
 
 
-def slope(found: list[dict[str, Any]], axis: str, what: str) -> float:
+def slope(found: list[Cell], axis: str, what: str) -> float:
     """Of the logarithms, over the larger half: 1 is linear growth, 0 is none."""
-    last = found[len(found) // 2 - 1 :]
+    last = found[len(found) // 2 :]
     return float(np.polyfit(np.log([f[axis] for f in last]), np.log([f[what] for f in last]), 1)[0])
 
 
@@ -130,45 +104,115 @@ def kept() -> dict[str, Any]:
     return json.loads(place.read_text())["cells"] if place.exists() else {}
 
 
+def on_axis(results: dict[str, Any], method: str, axis: str) -> list[Cell]:
+    """The cells of an axis that are there, in its order."""
+    found = [c[""] for n, c in results.items() if n.startswith(f"{method}/{axis}/")]
+    return sorted(found, key=lambda cell: cell[axis])
+
+
+def growth(results: dict[str, Any]) -> list[str]:
+    """Tables and plots of the cells on an axis."""
+    lines = ["| method | axis | value | seconds | seconds of a core | peak, GiB |", "|---|---|---|---|---|---|"]  # fmt: skip
+    slopes = ["| growth with | of | seconds of a core | peak |", "|---|---|---|---|"]
+    for axis in AXES:
+        curves: dict[str, dict[str, list[float]]] = {"cpu": {}, "peak": {}}
+        at: list[float] = []
+        for method in METHODS:
+            found = on_axis(results, method, axis)
+            for c in found:
+                lines.append(
+                    f"| {method} | {axis} | {c[axis]:,} | {c['seconds']:.1f} | {c['cpu']:.1f} | {c['peak']:.2f} |"
+                )
+            if len(found) > 2:
+                both = (slope(found, axis, what) for what in ("cpu", "peak"))
+                slopes.append(f"| {axis} | {method} | " + " | ".join(f"{b:.2f}" for b in both) + " |")  # fmt: skip
+                places = [float(c[axis]) for c in found]
+                if not at or at == places:
+                    at = places
+                    for what in curves:
+                        curves[what][method] = [c[what] for c in found]
+        if axis == "rows" and curves["cpu"]:
+            for what, name in (("cpu", "seconds of a core"), ("peak", "peak memory, GiB")):
+                down = what == "cpu"
+                IMAGES.mkdir(exist_ok=True)
+                plot(IMAGES / f"scale-{what}.png", at, curves[what], x="rows", y=name, logarithmic=(True, down))  # fmt: skip
+    return [*lines, "", *slopes]
+
+
+def ratios(results: dict[str, Any]) -> list[str]:
+    """What is told as a ratio of two runs."""
+    lines = []
+    for method in METHODS:
+        rows = {c["rows"]: c for c in on_axis(results, method, "rows")}
+        if 10**6 in rows and 10**7 in rows:
+            few, many = rows[10**6]["peak"], rows[10**7]["peak"]
+            lines.append(
+                f"- {method}, 10^7 rows of 20 columns: peak {many:.2f} GiB, {many / few:.2f} times that of 10^6."
+            )
+        if cores := results.get(f"{method}/cores"):
+            one, two = cores["1"], cores["2"]
+            lines.append(
+                f"- {method}, {one['rows']:,} rows: {one['seconds']:.1f} s on one core, {two['seconds']:.1f} s on "
+                f"two: {one['seconds'] / two['seconds']:.2f} times as fast, with {two['cpu'] / one['cpu']:.2f} "
+                "times the seconds of a core."
+            )
+    if both := results.get("csv"):
+        plain, ours = both["pandas"], both["limbeck"]
+        lines.append(
+            f"- CSV of {ours['rows']:,} rows: pandas reads it in {plain['seconds']:.1f} s ({plain['cpu']:.1f} s of a "
+            f"core), limbeck reads, encodes and sums it in {ours['seconds']:.1f} s ({ours['cpu']:.1f}): "
+            f"{plain['seconds'] / ours['seconds']:.2f} times as fast, {plain['cpu'] / ours['cpu']:.2f} by seconds of "
+            "a core."
+        )
+    return lines
+
+
+def executors(cell: dict[str, Cell]) -> list[str]:
+    """Spark by number of executors: time, work, and bytes beside those on paper."""
+    lines = [
+        "", "| executors | seconds | seconds of a core | encoded row, bytes | between tasks, MB | on paper, MB | to the driver, MB |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for workers, c in cell.items():
+        row, paper = c["kept"] / c["rows"], c["tasks"] * c["partials"]
+        moved = (c["shuffled"], paper, c["collected"])
+        lines.append(
+            f"| {workers} | {c['seconds']:.1f} | {c['cpu']:.1f} | {row:.0f} | "
+            + " | ".join(f"{b / 1e6:.2f}" for b in moved)
+            + " |"
+        )
+    if "1" in cell and "2" in cell:
+        lines += ["", f"Two executors were {cell['1']['seconds'] / cell['2']['seconds']:.2f} times as fast as one; the driver shares the cores."]  # fmt: skip
+    return lines
+
+
 def show(results: dict[str, Any]) -> None:
-    """The table, slopes and plots of what is there."""
-    lines = ["| cell | seconds of a core | peak, GiB |", "|---|---|---|"]
-    for name, cell in results.items():
-        if "/cores/" not in name:
-            lines.append(f"| {name} | {cell['cpu']:.1f} | {cell['peak']:.2f} |")
-    lines += ["", "| slope | seconds of a core | peak |", "|---|---|---|"]
-    for method in ("marginals", "dp-merf"):
-        for axis in ("rows", "count", "features", "classes"):
-            found = [c for n, c in results.items() if n.startswith(f"{method}/{axis}/")]
-            if len(found) < 3:
-                continue
-            both = (slope(found, axis, what) for what in ("cpu", "peak"))
-            lines.append(f"| {method}, {axis} | " + " | ".join(f"{b:.2f}" for b in both) + " |")
-        rows = [c for n, c in results.items() if n.startswith(f"{method}/rows/")]
-        if len(rows) > 2:
-            curves = {
-                "CPU seconds": [c["cpu"] for c in rows],
-                "peak, GiB": [c["peak"] for c in rows],
-            }
-            at = [c["rows"] for c in rows]
-            plot(HERE / f"scale-{method}.png", at, curves, x="rows", y="", logarithmic=(True, True))
-    one, two = (results.get(f"marginals/cores/{n}") for n in (1, 2))
-    if one and two:
-        ratio = one["seconds"] / two["seconds"]
-        lines += ["", f"Marginals of {one['rows']:,} rows: {one['seconds']:.1f} s on one core, "
-                  f"{two['seconds']:.1f} s on two: {ratio:.2f} times as fast."]  # fmt: skip
+    """Tables, slopes and plots of what is there."""
+    order = [name for name in cells() if name in results]
+    results = {name: results[name] for name in order}
+    lines = [*ratios(results), "", *growth(results)]
+    if "spark" in results:
+        lines += executors(results["spark"])
     keep("scale", {"cells": results}, "\n".join(lines) + "\n")
 
 
+def small(shape: Cell) -> Cell:
+    return shape | {"rows": max(1000, shape["rows"] // 100)}
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "--child":
-        child(**json.loads(sys.argv[2]))
-        raise SystemExit
-    results, patterns = kept(), sys.argv[2:] or ["*"]
-    for name, shape in cells().items() if sys.argv[1] != "show" else ():
-        if name not in results and any(fnmatch(name, pattern) for pattern in patterns):
-            results[name] = run(Path(sys.argv[1]), shape)
-            order = [n for n in cells() if n in results]
-            show({n: results[n] for n in order})
     if sys.argv[1] == "show":
-        show(results)
+        show(kept())
+        raise SystemExit
+    folder, trial = Path(sys.argv[1]), "--trial" in sys.argv
+    patterns = [word for word in sys.argv[2:] if word != "--trial"]
+    results: dict[str, Any] = {} if trial else kept()
+    for name, runs in cells().items():
+        wanted = any(fnmatch(name, pattern) for pattern in patterns or ["*"])
+        if not wanted or name in results or (fnmatch(name, ONLY_IF_NAMED) and name not in patterns):
+            continue
+        found = {key: measured(folder, small(s) if trial else s) for key, s in runs.items()}
+        print(name, json.dumps(found) if trial else "", flush=True)
+        if not trial:
+            results[name] = found
+            show(results)

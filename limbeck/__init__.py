@@ -54,7 +54,9 @@ if TYPE_CHECKING:
     from .methods import MST as MST
     from .methods import NDPDC as NDPDC
     from .methods import PATEGAN as PATEGAN
+    from .methods import PEARL as PEARL
     from .methods import PSG as PSG
+    from .methods import DataLens as DataLens
     from .methods import FullMMD as FullMMD
     from .methods import LinearHead as LinearHead
     from .methods import Marginals as Marginals
@@ -94,7 +96,7 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "AIM DPCGAN DPDM DPGAN DPHP DPKIP DPMERF DPNTK DPSGD GPATE KIP METHODS MST NDPDC PATEGAN PSG FullMMD LinearHead Marginals MeasureOnce PrivBayes",
+            "methods": "AIM DPCGAN DPDM DPGAN DPHP DPKIP DPMERF DPNTK DPSGD GPATE KIP METHODS MST NDPDC PATEGAN PEARL PSG DataLens FullMMD LinearHead Marginals MeasureOnce PrivBayes",
             "release": "Images Model Release Verdict verify",
             "planning": "Plan plan",
             "run": "classify distill redistill tune",

@@ -98,10 +98,11 @@ def check_carried(questions: Sequence[Question], method: AbstractInquiry, engine
     """Refuse questions whose sums an engine cannot compute: before anything is paid."""
     for question in questions:
         if not question.runs_on(engine):
-            others = ", ".join(filter(question.runs_on, question.engines))
+            others = " or ".join(filter(question.runs_on, question.engines))
+            work = getattr(question, "work", f"is a {type(question).__name__}")
             raise LimbeckError(
-                f"'{question.name}' cannot be answered by the engine {engine}: such a {type(question).__name__} "
-                f"is summed by {others}. Choose another method or settings, or read the rows here."
+                f"'{question.name}' cannot be answered by the engine {engine}: it {work}, which needs the "
+                f"engine {others}. Choose another method or settings, or another engine."
             )
     if engine == "sql" and not method.only_counts:
         raise LimbeckError(

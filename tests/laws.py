@@ -102,6 +102,7 @@ PLAY = {
     "steps": 3, "batch": 20, "discriminator_steps": 2, "discriminator_hidden": (4,), "code": 3,
     "hidden": (6,),
 }  # fmt: skip
+COMPRESSED = {"top": 4, "stochastic": True, "threshold": 0.5, "shards": "mixed", "view": "rows"}
 JUDGED = {"student_hidden": (4,), "student_steps": 2, "generator_steps": 1, "remembered": 2}
 FEW_GROUPS = {"grid": 8, "groups": 3}
 QUICK = lk.Marginals(grid=32, groups=4, soft_rows=150, steps=2)
@@ -128,6 +129,8 @@ CASES = [
         columns=_unlabelled(),
     ),
     _images("dp-ntk, images, two layers", lk.DPNTK(**TINY_TANGENT | {"widths": (5, 4)})),
+    _table("pearl, table", lk.PEARL(**TINY)),
+    _images("pearl, images, equal weights", lk.PEARL(**TINY, adversary_rate=0.0)),
     _images("measure-once, images", lk.MeasureOnce(**TINY_SET)),
     _images("measure-once, images, for ridge", lk.MeasureOnce(**TINY_SET, goal="ridge")),
     _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),
@@ -148,6 +151,8 @@ CASES = [
     _images("ndpdc, images", lk.NDPDC(per_class=1, tiles=2, views=2, filters=4, steps=2)),
     _table("pate-gan, table", lk.PATEGAN(**TEACH | JUDGED)),
     _images("pate-gan, images", lk.PATEGAN(**TEACH | JUDGED, shards="mixed", verdicts="majority")),
+    _table("datalens, table", lk.DataLens(**TEACH)),
+    _images("datalens, images", lk.DataLens(**TEACH, **COMPRESSED)),
     _images("psg, images", lk.PSG(**SMALL["psg"])),
     _images("dpdm, images", lk.DPDM(**SMALL["dpdm"])),
     _images("g-pate, images", lk.GPATE(**TEACH)),

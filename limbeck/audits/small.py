@@ -26,7 +26,12 @@ SMALL: dict[str, dict[str, Any]] = {
         "order": 4, "product_order": 2, "product_columns": 3, "draws": 2, "products": 3, **GENERATOR,
     },
     "dp-ntk": {"widths": (5,), "outputs": 3, **GENERATOR},
+    "pearl": {"features": 24, **GENERATOR},
     "g-pate": {
+        "teachers": 6, "updates": 4, "points": 6, "teacher_rate": 0.05, "code": 3, "hidden": (6,),
+        "channels": (2, 2), "networks": 1, "network_width": 4, "features": 8,
+    },
+    "datalens": {
         "teachers": 6, "updates": 4, "points": 6, "teacher_rate": 0.05, "code": 3, "hidden": (6,),
         "channels": (2, 2), "networks": 1, "network_width": 4, "features": 8,
     },

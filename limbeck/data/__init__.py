@@ -8,6 +8,7 @@ from .cells import READABLE as READABLE
 from .cells import check_types as check_types
 from .cells import family as family
 from .cells import raw_columns as raw_columns
+from .cells import values as values
 from .column_names import check_columns as check_columns
 from .dataset import ROWS_AT_MOST as ROWS_AT_MOST
 from .dataset import Dataset as Dataset
@@ -15,6 +16,7 @@ from .dataset import Rows as Rows
 from .dataset import Source as Source
 from .dataset import Store as Store
 from .dataset import encoded as encoded
+from .dataset import texts_that_count as texts_that_count
 from .draft import draft_schema as draft_schema
 from .images import decode_picture as decode_picture
 from .images import shrink_picture as shrink_picture

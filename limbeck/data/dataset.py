@@ -121,15 +121,9 @@ class Dataset:
         return self._kept[1]
 
     def _values(self, name: str) -> Iterator[Raw]:
-        """The raw values of one column, for the private estimate of its categories; null in rows
-        without a declared label, which enter no question."""
+        """`texts_that_count` of all rows, for the private estimate of a column's values."""
         for chunk in self._source.chunks(self.schema):
-            raw = chunk[name]
-            predicted = self.schema.label or self.schema.target
-            if isinstance(raw, Values) and predicted:
-                without = ~says_something(predicted, chunk[predicted.name])
-                raw = Values(np.where(without, -1, raw.codes), raw.distinct)
-            yield raw
+            yield texts_that_count(self.schema, chunk, name)
 
     def _content(self) -> bytes:
         """Digest of the raw values of all declared columns, whatever bounds they are encoded with."""
@@ -187,6 +181,15 @@ def encoded(schema: Schema, raw: Mapping[str, Raw]) -> tuple[Rows, np.ndarray | 
         labels = label_codes(schema, cells, raw[schema.target.name])
     states = np.stack([c.states(raw[c.name]) for c in schema.columns], axis=1)
     return Rows(cells, labels, states), persons, digest.digest()
+
+
+def texts_that_count(schema: Schema, raw: Mapping[str, Raw], name: str) -> Raw:
+    """Some rows' texts of a column; null in rows without a declared label, which enter no question."""
+    texts, predicted = raw[name], schema.label or schema.target
+    if isinstance(texts, Values) and predicted:
+        without = ~says_something(predicted, raw[predicted.name])
+        texts = Values(np.where(without, -1, texts.codes), texts.distinct)
+    return texts
 
 
 def _absorb(digest: hashlib.blake2b, raw: Raw) -> None:

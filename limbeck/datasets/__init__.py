@@ -10,6 +10,7 @@ A data set here is data, not code: an entry in `registry.toml` and a schema in `
 from .mixture import Mixture as Mixture
 from .pictures import Pictures as Pictures
 from .public import PublicData as PublicData
+from .public import here as here
 from .public import load as load
 from .public import missing as missing
 from .public import write as write

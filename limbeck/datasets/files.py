@@ -53,6 +53,15 @@ def absent(entry: Entry, folder: Path | None) -> str:
     return f"Data set '{entry.about.name}' is not on this machine. {_advice(entry)}"
 
 
+def at_hand(entry: Entry, folder: Path | None, cache: Path | None) -> bool:
+    """Whether a data set can be read without a download."""
+    kept = _cache(cache) / entry.about.name
+    return any(True for _ in _on_disk(entry, folder)) or any(
+        source.base and all((kept / name).is_file() for name in source.files)
+        for source in entry.sources
+    )
+
+
 def _on_disk(entry: Entry, folder: Path | None) -> Iterator[tuple[Distribution, Path]]:
     """The forms of a data set whose files are all there, and where."""
     for source in entry.sources:

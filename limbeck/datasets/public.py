@@ -14,7 +14,7 @@ import pandas as pd
 from ..errors import ReleaseError
 from ..schema import Schema
 from . import registry
-from .files import absent, fetch
+from .files import absent, at_hand, fetch
 from .pictures import Pictures, read_pictures
 from .registry import About, Entry
 from .tables import read_tables
@@ -40,13 +40,12 @@ def load(name: str) -> PublicData:
     >>> len(data.train), len(data.test)
     (32561, 16281)
     """
-    cache = os.environ.get("LIMBECK_CACHE")
     return read(
         registry.entry(name),
         registry.schema(name),
         folder=_folder(),
         mirror=os.environ.get("LIMBECK_MIRROR"),
-        cache=Path(cache) if cache else None,
+        cache=_kept(),
     )
 
 
@@ -59,9 +58,24 @@ def missing(name: str) -> str:
     return absent(registry.entry(name), _folder())
 
 
+def here(name: str) -> bool:
+    """Whether a data set can be read without a download.
+
+    >>> here("adult")
+    True
+    """
+    return at_hand(registry.entry(name), _folder(), _kept())
+
+
 def _folder() -> Path | None:
     folder = os.environ.get("LIMBECK_DATA")
     return Path(folder) if folder else None
+
+
+def _kept() -> Path | None:
+    """The folder of earlier downloads, if one is named."""
+    cache = os.environ.get("LIMBECK_CACHE")
+    return Path(cache) if cache else None
 
 
 def read(

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Rows, Sharing, encoded, shared
+from ..data import Rows, Sharing, encoded, shared, texts_that_count
 from ..errors import LimbeckError
 from ..machine import processor
-from ..privacy import Work
-from ..schema import Numbers, Raw, Schema, Values
+from ..privacy import Texts, Work
+from ..schema import Category, Numbers, Raw, Schema, Values
 
 SAME = ("limbeck", "numpy", "jax", "jaxlib", "pyarrow")
 """Packages that must have one version wherever a part is summed."""
@@ -78,14 +78,28 @@ def keyed_sum(contents: np.ndarray, key: bytes) -> np.ndarray:
     return np.append(words.sum(axis=0, dtype=np.uint64), np.uint64(len(contents)))
 
 
-def encoded_part(raw: Mapping[str, Raw], schema: Schema) -> tuple[Rows, np.ndarray]:
-    """Rows encoded, and a digest of each one's raw values; persons are known and not bounded yet."""
+def open_texts(schema: Schema) -> list[str]:
+    """Columns whose values the schema leaves open: of these a worker keeps the texts, too."""
+    return [column.name for column in schema.estimated if isinstance(column, Category)]
+
+
+def encoded_part(
+    raw: Mapping[str, Raw], schema: Schema
+) -> tuple[Rows, np.ndarray, dict[str, Values]]:
+    """Rows encoded, a digest of each one's raw values, and texts of columns that are open; persons are
+    known and not bounded yet."""
     rows, persons, _ = encoded(schema, raw)
     sharing = None
     if persons is not None:
         none = np.zeros(len(rows), np.int32)
         sharing = Sharing(persons, none, none)
-    return Rows(rows.cells, rows.labels, rows.states, sharing), row_digests(raw, schema)
+    texts = {}
+    for name in open_texts(schema):
+        column = texts_that_count(schema, raw, name)
+        assert isinstance(column, Values)
+        texts[name] = column
+    given = Rows(rows.cells, rows.labels, rows.states, sharing)
+    return given, row_digests(raw, schema), texts
 
 
 def bounded_part(rows: Rows, key: bytes, most: int) -> Rows:
@@ -99,6 +113,11 @@ def summed_part(work: Work, state: Mapping[str, Any], parts: Iterable[Rows]) -> 
     """The partial sum of some rows at a step, as bytes."""
     size = work.mechanism.rows_at_once(work.schema, work.row_map)
     return work.mechanism.to_bytes(work.partial(regrouped(parts, size), state))
+
+
+def counted_texts(work: Work, parts: Iterable[Texts]) -> bytes:
+    """How many rows hold which text, as bytes."""
+    return work.mechanism.to_bytes(work.partial(parts, {}))
 
 
 def merged(work: Work, partials: Iterable[bytes]) -> Any:

@@ -8,24 +8,28 @@ of which Spark takes one. No task draws noise, and keys travel inside the tasks 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..data import Dataset, Rows, Sharing, check_columns, check_types, raw_columns
+from ..data import Dataset, Rows, Sharing, check_columns, check_types, raw_columns, values
 from ..errors import DataError, LimbeckError
-from ..privacy import RowAccess, State, Work
-from ..schema import Raw, Schema
+from ..privacy import FrequentValues, RowAccess, State, Texts, Work
+from ..schema import Raw, Schema, Values
 from .parts import (
     become_worker,
     bounded_part,
+    counted_texts,
     encoded_part,
     joined,
     keyed_sum,
     merged,
+    open_texts,
     processor_text,
     summed_part,
     versions,
@@ -37,7 +41,7 @@ MERGERS = 8
 POLL_SECONDS = 0.5
 """How often the cluster is asked how far it is."""
 FORM = "cells binary, label int, states binary, person binary, rank int, kept int, content binary"
-"""An encoded row."""
+"""An encoded row; after it the texts of columns whose values are not known yet (see `_form`)."""
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -97,6 +101,7 @@ class SparkEngine(RemoteEngine):
         self._frame, self._schema, self._versions = frame, schema, versions()
         self._kept: dict[bytes | None, Any] = {}
         self.processors: set[str] = set()
+        weakref.finalize(self, _let_go, self._kept)
 
     def version(self) -> str:
         return str(self._frame.sparkSession.version)
@@ -128,7 +133,7 @@ class SparkEngine(RemoteEngine):
         if None not in self._kept:
             columns = self._frame.select(*_quoted(self._schema))
             task = partial(_encode_task, self._versions, self._schema)
-            self._kept[None] = columns.mapInArrow(_guarded(task), FORM).persist()
+            self._kept[None] = columns.mapInArrow(_guarded(task), _form(self._schema)).persist()
         return self._kept[None]
 
     def _bounded(self, key: bytes) -> Any:
@@ -139,7 +144,7 @@ class SparkEngine(RemoteEngine):
         if key not in self._kept:
             task = partial(_bound_task, self._versions, key, person.rows_at_most)
             met = self._encoded().repartition("person")
-            self._kept[key] = met.mapInArrow(_guarded(task), FORM).persist()
+            self._kept[key] = met.mapInArrow(_guarded(task), _form(self._schema)).persist()
         return self._kept[key]
 
     def collect(
@@ -167,6 +172,23 @@ class SparkEngine(RemoteEngine):
         names = [column.split()[0] for column in form.split(", ")]
         return {n: [bytes(row[n]) if "binary" in f else row[n] for row in rows]
                 for n, f in zip(names, form.split(", "), strict=True)}  # fmt: skip
+
+
+def _let_go(kept: Mapping[bytes | None, Any]) -> None:
+    """Free what a cluster keeps of rows that no one asks for any more."""
+    for frame in kept.values():
+        with suppress(Exception):  # the session may be gone
+            frame.unpersist()
+
+
+def _form(schema: Schema) -> str:
+    """An encoded row of a schema."""
+    return ", ".join([FORM, *(f"{_text(name, schema)} binary" for name in open_texts(schema))])
+
+
+def _text(name: str, schema: Schema) -> str:
+    """What the texts of a column are called in an encoded row."""
+    return f"text{open_texts(schema).index(name)}"
 
 
 def _parts(frame: Any) -> int:
@@ -216,25 +238,35 @@ def _encode_task(
 ) -> Iterator[pa.RecordBatch]:
     become_worker(same)
     for batch in batches:
-        rows, content = encoded_part(raw_columns(batch, schema), schema)
-        yield _as_batch(rows, content)
+        rows, content, texts = encoded_part(raw_columns(batch, schema), schema)
+        named = {_text(name, schema): _spelled(column) for name, column in texts.items()}
+        yield _as_batch(rows, content, named)
 
 
 def _bound_task(
     same: Mapping[str, str], key: bytes, most: int, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
     become_worker(same)
-    parts = [_as_rows(batch) for batch in batches if batch.num_rows]
+    parts = [batch for batch in batches if batch.num_rows]
     if parts:
-        rows = bounded_part(joined(parts), key, most)
-        yield _as_batch(rows, np.zeros((len(rows), 16), np.uint8))
+        rows = bounded_part(joined([_as_rows(part) for part in parts]), key, most)
+        names = [name for name in parts[0].schema.names if name.startswith("text")]
+        texts = {n: pa.concat_arrays([part.column(n) for part in parts]) for n in names}
+        yield _as_batch(rows, np.zeros((len(rows), 16), np.uint8), texts)
 
 
 def _sum_task(
     same: Mapping[str, str], work: Work, state: State, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
     become_worker(same)
-    found = summed_part(work, state, (_as_rows(batch) for batch in batches))
+    question = work.planned.question
+    if isinstance(question, FrequentValues):
+        place = _text(question.column, work.schema)
+        found = counted_texts(
+            work, (Texts(values(b.column(place)), _as_rows(b).sharing) for b in batches)
+        )
+    else:
+        found = summed_part(work, state, (_as_rows(batch) for batch in batches))
     yield _outcome([found], [processor_text()])
 
 
@@ -262,7 +294,7 @@ def _outcome(partials: list[bytes], processors: list[str]) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=["partial", "processor"])
 
 
-def _as_batch(rows: Rows, content: np.ndarray) -> pa.RecordBatch:
+def _as_batch(rows: Rows, content: np.ndarray, texts: Mapping[str, pa.Array]) -> pa.RecordBatch:
     """Encoded rows, a record each."""
     assert rows.states is not None
     empty, none = np.zeros((len(rows), 0), np.uint8), np.zeros(len(rows), np.int32)
@@ -275,8 +307,16 @@ def _as_batch(rows: Rows, content: np.ndarray) -> pa.RecordBatch:
         "rank": pa.array(none if sharing is None else sharing.rank.astype(np.int32)),
         "kept": pa.array(none if sharing is None else sharing.kept.astype(np.int32)),
         "content": _column(content),
+        **texts,
     }
     return pa.record_batch(list(arrays.values()), names=list(arrays))
+
+
+def _spelled(column: Values) -> pa.Array:
+    """Each row's text."""
+    distinct = [text.encode("utf-8", "replace") for text in column.distinct]
+    codes = pa.array(column.codes, pa.int64(), mask=column.codes < 0)
+    return pa.array(distinct, pa.binary()).take(codes)
 
 
 def _column(matrix: np.ndarray) -> pa.Array:

@@ -20,6 +20,7 @@ from .diffusion.diffused import Diffused as Diffused
 from .diffusion.dpdm import DPDM as DPDM
 from .distribution_matching.ndpdc import NDPDC as NDPDC
 from .distribution_matching.psg import PSG as PSG
+from .gpate.datalens import DataLens as DataLens
 from .gpate.gpate import GPATE as GPATE
 from .graphical.aim import AIM as AIM
 from .graphical.graphical import AbstractGraphical as AbstractGraphical
@@ -44,6 +45,7 @@ from .mean_embedding.dp_merf import DPMERF as DPMERF
 from .mean_embedding.dp_ntk import DPNTK as DPNTK
 from .mean_embedding.embedding import AbstractMeanEmbedding as AbstractMeanEmbedding
 from .mean_embedding.full_mmd import FullMMD as FullMMD
+from .mean_embedding.pearl import PEARL as PEARL
 from .measure_once.measure_once import MeasureOnce as MeasureOnce
 from .measure_once.teacher import linear_features as linear_features
 from .measure_once.teacher import train_teacher as train_teacher

@@ -20,6 +20,7 @@ from .classifiers.linear_head import LinearHead
 from .diffusion.dpdm import DPDM
 from .distribution_matching.ndpdc import NDPDC
 from .distribution_matching.psg import PSG
+from .gpate.datalens import DataLens
 from .gpate.gpate import GPATE
 from .graphical.aim import AIM
 from .graphical.mst import MST
@@ -31,6 +32,7 @@ from .mean_embedding.dp_hp import DPHP
 from .mean_embedding.dp_merf import DPMERF
 from .mean_embedding.dp_ntk import DPNTK
 from .mean_embedding.full_mmd import FullMMD
+from .mean_embedding.pearl import PEARL
 from .measure_once.measure_once import MeasureOnce
 
 GROUP = "limbeck.methods"
@@ -41,6 +43,7 @@ OWN = (
     DPMERF,
     DPHP,
     DPNTK,
+    PEARL,
     GPATE,
     DPKIP,
     KIP,
@@ -49,6 +52,7 @@ OWN = (
     DPGAN,
     DPCGAN,
     PATEGAN,
+    DataLens,
     DPDM,
     AIM,
     MST,

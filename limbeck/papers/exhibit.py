@@ -64,6 +64,8 @@ class Cell:
     score_rows: int | None = None
     """How many released rows the score learns from; None: all."""
     augment: bool = False
+    decoded: bool = False
+    """Whether the score learns from the rows as they are written, where a release has exact numbers, too."""
     figure: str = ""
     theirs: Quote | None = None
     beside: Quote | None = None
@@ -202,8 +204,8 @@ def _cell(facts: Mapping[str, Any], **placed: Any) -> Cell:
     words["noise"] = "-non-private" if math.isinf(facts.get("epsilon", 1.0)) else ""
     making = next((m for m in ("quoted", "real", "classifier") if facts.get(m)), "method")
     keep = (
-        "data", "method", "settings", "epsilon", "score", "score_rows", "augment", "figure",
-        "minutes", "pace", "reduced", "reduced_rows", "reduced_minutes",
+        "data", "method", "settings", "epsilon", "score", "score_rows", "augment", "decoded",
+        "figure", "minutes", "pace", "reduced", "reduced_rows", "reduced_minutes",
     )  # fmt: skip
     sizes = facts.get("quick_per_class")
     return Cell(

@@ -45,13 +45,12 @@ def method_of(cell: Cell, *, quick: bool) -> tuple[AbstractMethod, str]:
     Raises:
         NotRun: The method is not in this version, or has no such setting.
     """
-    remark, method = "", None
+    remark = ""
     if cell.method and cell.method not in METHODS:
         raise NotRun("method not in this version")
-    path = recipe_path(cell.recipe) if cell.recipe else None
     try:
-        if path is not None:
-            method = _from_recipe(path, cell)
+        recipe = _recipe_of(cell)
+        method = None if recipe is None else recipe.method
         if method is None:
             if not cell.method:
                 raise NotRun(f"no recipe {cell.recipe} in this version")
@@ -72,9 +71,18 @@ def recipe_path(name: str) -> str | None:
     return f"{path}#{variant}" if variant else str(path)
 
 
-def _from_recipe(path: str, cell: Cell) -> AbstractMethod | None:
+def unpaid_of(cell: Cell) -> str:
+    """What the cell's recipe read off the rows without paying for it; "": nothing."""
+    recipe = _recipe_of(cell)
+    return "" if recipe is None else recipe.unpaid
+
+
+def _recipe_of(cell: Cell) -> Recipe | None:
+    path = recipe_path(cell.recipe) if cell.recipe else None
+    if path is None:
+        return None
     try:
-        return Recipe.load(path).method
+        return Recipe.load(path)
     except LimbeckError:
         if cell.method:  # a recipe without this variant: the method's defaults then
             return None
@@ -90,7 +98,7 @@ def make_rows(
         return _real(cell, bench, seed, learned)
     method, _ = method_of(cell, quick=quick)
     release = make_release(cell, method, bench, seed=seed, keep=keep, progress=progress)
-    return _released(release, method, seed, learned)
+    return _released(release, method, seed, learned, exact=not cell.decoded)
 
 
 def make_release(
@@ -122,6 +130,7 @@ def make_release(
         non_private=math.isinf(cell.epsilon),
         ledger=Ledger(keep.ledger(identity)),
         settings_source="limbeck reproduce: a benchmark on public data",
+        unpaid=unpaid_of(cell),
         check=False,  # the papers spend all on the method
         progress=progress,
     )
@@ -147,10 +156,10 @@ def release_code(method: AbstractMethod) -> list[str]:
 
 
 def _released(
-    release: Release, method: AbstractMethod, seed: int, learned: int | None
+    release: Release, method: AbstractMethod, seed: int, learned: int | None, *, exact: bool
 ) -> TrainingRows:
     source = release.source
-    if isinstance(source, Distilled):  # the exact numbers, as a learner gets them
+    if isinstance(source, Distilled) and exact:  # the numbers as a learner gets them
         return TrainingRows(
             source.slots, source.labels, source.targets, source.soft, release, method
         )

@@ -159,7 +159,10 @@ class Report:
                 f"seed{'s' if seeds != 1 else ''} each; the paper averages {self.exhibit.runs}."
             )
         if any(r.reduced for r in there):
-            notes.append("*reduced*: fewer steps or rows than the paper's, as the remark says.")
+            notes.append(
+                "*reduced*: fewer steps or rows than the paper's, or another mechanism with its settings, as the "
+                "remark says."
+            )
         if any(r.older for r in there):
             notes.append(
                 "*code of ...*: made at that commit. The method, what answers it or the scores have changed "

@@ -15,7 +15,7 @@ from ..errors import LimbeckError, LimbeckWarning, positive
 from ..methods import AbstractKernelMethod
 from ..progress import Progress
 from ..scores import TWELVE
-from .bench import NotRun, bench, missing
+from .bench import EXTRA, NotRun, bench, missing
 from .classifier import REMARK, classifier_code, classifier_identity, score_classifier
 from .code import code_digest
 from .exhibit import Cell, Exhibit
@@ -30,6 +30,7 @@ from .making import (
     recipe_path,
     release_code,
     release_identity,
+    unpaid_of,
 )
 from .result import DONE, QUOTED, Report, Result
 from .scoring import ONE_FIGURE, SCORES, Task
@@ -104,7 +105,8 @@ def reproduce(
         seeds: Repetitions; by default 1 with `quick`, else as many as the paper averages, at most 5.
         only: Run only cells whose row or column contains this text.
         cache: Folder of releases and scores; by default in the user's cache folder.
-        known: Run nothing: only show what earlier runs found, by today's code or another.
+        known: Run nothing: only show what earlier runs found, by today's code or another. With `quick`,
+            too, a figure at full settings is preferred, of however many of the repetitions there are.
         progress: Called with a cell and the fraction of it that is done.
         each: Called with each result as it is found.
     """
@@ -141,12 +143,14 @@ def _result(
     phase: str,
     progress: Progress,
 ) -> Result:
+    if known and quick and _known(exhibit, cell, False, seeds, keep):
+        quick = False
     try:
-        _check(cell, quick, only)
+        _check(cell, quick and not known, only)
         if exhibit.kind == "data":
             return Result(cell=cell, status=DONE, values=(SIZES[cell.figure](cell.data),))
         if known and not _known(exhibit, cell, quick, seeds, keep):
-            raise NotRun("not yet")
+            raise NotRun(_ahead(cell, quick and cell.quick))
         if exhibit.kind == "pictures":
             return _picture(cell, quick, keep, phase, progress)
         values, seconds, older = [], 0.0, ""
@@ -189,9 +193,21 @@ def _check(cell: Cell, quick: bool, only: str) -> None:
 
 def _known(exhibit: Exhibit, cell: Cell, quick: bool, seeds: int, keep: Keep) -> bool:
     """Whether earlier runs found all that the cell needs; scores by whatever code."""
-    if exhibit.kind == "pictures":
-        return _picture_folder(cell, quick, keep).exists()
-    return all(keep.record(identity_of(cell, seed, quick)) is not None for seed in range(seeds))
+    try:
+        if exhibit.kind == "pictures":
+            return _picture_folder(cell, quick, keep).exists()
+        return all(keep.record(identity_of(cell, seed, quick)) is not None for seed in range(seeds))
+    except (LimbeckError, NotRun):
+        return False
+
+
+def _ahead(cell: Cell, quick: bool) -> str:
+    """What a cell that may be run still waits for."""
+    if cell.data not in EXTRA and not datasets.here(cell.data):
+        return f"data not here: {cell.data} would be downloaded"
+    minutes = minutes_of(cell, quick)
+    long = f"{minutes / 60:.0f} hours" if minutes > 90 else f"{max(minutes, 1):.0f} minutes"
+    return f"not yet: about {long}{' with --quick' if quick and _reduced(cell, quick) else ''}"
 
 
 def _reduced(cell: Cell, quick: bool) -> bool:
@@ -202,6 +218,8 @@ def _remark(cell: Cell, quick: bool) -> str:
     remarks = [REMARK] if cell.making == "classifier" else []
     if cell.making == "method":
         remarks.append(method_of(cell, quick=quick)[1])
+        unpaid = unpaid_of(cell)
+        remarks.append(unpaid and f"*unpaid*: {unpaid}")
     if quick and cell.reduced:
         remarks.append(", ".join(f"{k} = {v}" for k, v in cell.reduced.items()))
     if quick and fewer_rows(cell):
@@ -249,6 +267,7 @@ def identity_of(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
         "rows": learned_rows(cell, quick),
         "augment": cell.augment,
         "figure": figure,
+        **({"decoded": True} if cell.decoded else {}),
     }
 
 

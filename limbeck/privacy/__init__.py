@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .estimate import OTHER as OTHER
     from .estimate import FrequentValues as FrequentValues
     from .estimate import Quantiles as Quantiles
+    from .estimate import Texts as Texts
     from .estimate import estimates as estimates
     from .grid import GridSum as GridSum
     from .grid import clip_rows as clip_rows
@@ -64,7 +65,7 @@ else:
             "asked": "Asked",
             "discrete": "discrete_gaussian",
             "engine": "Work",
-            "estimate": "OTHER FrequentValues Quantiles estimates",
+            "estimate": "OTHER FrequentValues Quantiles Texts estimates",
             "grid": "GridSum clip_rows",
             "laplace": "discrete_laplace",
             "map_spec": "MapSpec",

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..data import Rows
 from ..schema import Schema
 from .map_spec import build_map
 from .question import Mechanism, Planned, RowAccess, Session, State, Unit, summed
@@ -35,8 +34,8 @@ class Work:
     def mechanism(self) -> Mechanism:
         return self.planned.question.calibrated(self.planned.charges, self.unit, self.row_map)
 
-    def partial(self, batches: Iterable[Rows], state: State) -> Any:
-        """The sum over some of the rows at a step; batches of the size that the mechanism wants."""
+    def partial(self, batches: Iterable[Any], state: State) -> Any:
+        """The sum over some of the rows at a step; batches of the kind and size that the mechanism wants."""
         return summed(self.mechanism.at(state), self.row_map, self.schema, batches)
 
     def __getstate__(self) -> dict[str, Any]:

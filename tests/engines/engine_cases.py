@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,18 @@ SCHEMA = lk.Schema(
         lk.Category(name="ill", values=("no", "yes"), label=True),
     ),
 )
+OPEN = replace(
+    SCHEMA,
+    columns=(
+        SCHEMA.columns[0],
+        lk.Numeric(name="income", outer=(-1e6, 1e6)),
+        lk.Category(name="town", most=4),
+        *SCHEMA.columns[3:],
+    ),
+    person=lk.Person(column="who", rows_at_most=2, persons=90, rows_per_person="estimate"),
+    unit="one person",
+)
+"""Persons of several rows, with bounds, values and rows per person that are to be estimated."""
 
 
 def people(count: int = 300) -> pd.DataFrame:
@@ -55,7 +68,7 @@ def measured(data: lk.Dataset, method: Any, **more: Any) -> tuple[str, lk.Releas
         release = lk.distill(
             data,
             method,
-            lk.Budget(1.0, 1e-5),
+            lk.Budget(more.pop("epsilon", 1.0), 1e-5),
             ledger=ledger,
             seed=0,
             rows=5,

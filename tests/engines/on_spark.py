@@ -3,6 +3,7 @@ goes on with it on two executors, each a JVM, does what else is tested, and prin
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -10,7 +11,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,32 @@ def kill_an_executor(application: bytes) -> bool:
     return False
 
 
+def command_line(spark: Any, rows: Any, folder: Path) -> str:
+    """`limbeck distill` of a folder of Parquet, and the digest of what it measured."""
+    import hashlib
+
+    from engine_cases import SCHEMA
+
+    from limbeck.cli.main import main
+
+    (folder / "lake").mkdir()
+    for part in (0, 1):
+        rows[part::2].to_parquet(folder / "lake" / f"{part}.parquet", index=False)
+    SCHEMA.save(folder / "people.toml")
+    os.environ["LIMBECK_LEDGER"] = str(folder / "command.sqlite")
+    settings = ("pairs=counts", "grid=8", "groups=2", "soft_rows=20", "steps=1")
+    sys.argv = [
+        "limbeck", "distill", str(folder / "lake"), "--schema", str(folder / "people.toml"), "--epsilon", "1",
+        "--delta", "1e-5", "--method", "marginals", *(w for s in settings for w in ("--set", s)), "--seed", "0",
+        "--no-check", "--out", str(folder / "release"), "--engine", "spark", "--master", spark.sparkContext.master,
+    ]  # fmt: skip
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, end.code
+    return hashlib.sha256((folder / "release" / "measurements.npz").read_bytes()).hexdigest()
+
+
 def dies(spark: Any, folder: str) -> None:
     """A driver that is killed between its answers."""
     from engine_cases import COUNTS, SCHEMA, measured, people
@@ -118,11 +144,10 @@ def dies(spark: Any, folder: str) -> None:
 
 def cluster(spark: Any, folder: str) -> None:
     """All that is tested on a cluster, in one session."""
-    from engine_cases import COUNTS, FLOATS, SCHEMA, measured, people
+    from engine_cases import COUNTS, FLOATS, OPEN, SCHEMA, measured, people
 
     import limbeck as lk
     from limbeck.engines import spark as spark_module
-    from limbeck.schema import Person
 
     rows, found, timed = people(), {}, time.monotonic()
 
@@ -166,22 +191,30 @@ def cluster(spark: Any, folder: str) -> None:
     note("engine", release.certificate["engine"])
 
     killed: list[bool] = []
+    stages: list[float] = []
+    spark_module.POLL_SECONDS = 0.02
 
     def kill(phase: str, done: float) -> None:
         if phase == "single columns" and not killed:
             killed.append(kill_an_executor(spark.sparkContext.applicationId.encode()))
+        stages.append(done)
 
     note(
         "3 parts, a killed executor", measured(lk.read(frames[3], SCHEMA), COUNTS, progress=kill)[0]
     )
     note("killed", killed)
+    found["on the way"] = sum(0 < done < 1 for done in stages)
 
     owned = rows.assign(who=[str(i % 90) for i in range(len(rows))])
-    person = Person(column="who", rows_at_most=2, persons=90)
-    persons = replace(SCHEMA, person=person, unit="one person")
-    note("persons here", measured(lk.read(owned, persons), COUNTS)[0])
+    digest, release = measured(lk.read(owned, OPEN), COUNTS, epsilon=10.0)
+    note("persons here", digest)
+    found["towns"] = release.schema.columns[2].values
     frame = spark.createDataFrame(owned).repartition(2)
-    note("persons", measured(lk.read(frame, persons), COUNTS)[0])
+    note("persons", measured(lk.read(frame, OPEN), COUNTS, epsilon=10.0)[0])
+    del frame, again
+    gc.collect()
+    found["kept at the end"] = spark.sparkContext._jsc.getPersistentRDDs().size()
+    note("command line", command_line(spark, rows, Path(folder)))
     try:
         measured(lk.read(frames[1], SCHEMA), lk.DPGAN(batch=50))
     except lk.LimbeckError as error:

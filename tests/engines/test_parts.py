@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from engine_cases import SCHEMA, people
+from engine_cases import OPEN, SCHEMA, people
+from small_cluster import Nowhere
 
 import limbeck as lk
 from limbeck.data import Rows, Sharing
-from limbeck.engines import parts
+from limbeck.engines import parts, spark
 from limbeck.engines.processes import together
 from limbeck.engines.remote import RemoteDataset
-from limbeck.privacy import Histogram, Noise, Planned, Unit, Work
-from limbeck.schema import Raw
+from limbeck.privacy import FrequentValues, Histogram, Noise, Planned, RowAccess, Unit, Work
 
 PERSON = lk.Person(column="who", rows_at_most=2, persons=60)
 
@@ -59,11 +59,11 @@ def test_parts_add_up_to_what_one_process_counts() -> None:
         for a, b in zip(cuts, cuts[1:], strict=False)
     ]
     wanted = np.bincount(whole.labels[whole.labels >= 0], minlength=2)
-    read = asked.mechanism.from_bytes
-    assert read(parts.merged(asked, made)).tolist() == wanted.tolist()
-    rounds = [parts.merged(asked, made[:2]), parts.merged(asked, made[:1:-1])]
-    assert read(parts.merged(asked, rounds)).tolist() == wanted.tolist()
-    assert not read(parts.merged(asked, [])).any()
+    assert parts.merged(asked, made).tolist() == wanted.tolist()
+    halves = [parts.merged(asked, made[:2]), parts.merged(asked, made[:1:-1])]
+    rounds = [asked.mechanism.to_bytes(half) for half in halves]
+    assert parts.merged(asked, rounds).tolist() == wanted.tolist()
+    assert not parts.merged(asked, []).any()
 
 
 def test_persons_of_a_part_are_bounded_as_in_one_process() -> None:
@@ -81,6 +81,35 @@ def test_persons_of_a_part_are_bounded_as_in_one_process() -> None:
     assert (there.labels[there.sharing.rank < 0] == -1).all() and (there.labels >= 0).any()
 
 
+def test_texts_of_open_columns_are_counted_as_in_one_process() -> None:
+    """Through all that a cluster does with a row: encoded in parts, met by persons, counted, merged."""
+    rows = people().assign(who=[str(number % 90) for number in range(300)])
+    rows.loc[::5, "town"] = None
+    given = lk.read(rows, OPEN)
+    question = FrequentValues(name="v", column="town", most=None, threshold_delta=1e-6)
+    unit = Unit.of(lk.Budget(1.0), OPEN)
+    charges = tuple(replace(c, noise_multiplier=1.0) for c in question.charges(unit))
+    asked = Work(
+        planned=Planned(question=question, charges=charges), unit=unit, schema=OPEN, spec=None, state={}
+    )  # fmt: skip
+    access = RowAccess(data=given, noise=Noise.from_seed(0), progress=lambda done: None, key=b"key")
+    here = asked.mechanism.session(access, None).partial(0, {})
+    software = parts.versions()
+    batches = [
+        pa.RecordBatch.from_pandas(rows[a:b]) for a, b in ((0, 7), (7, 7), (7, 200), (200, 300))
+    ]
+    encoded = [list(spark._encode_task(software, OPEN, [batch])) for batch in batches]
+    met = list(spark._bound_task(software, b"key", 2, [b for one in encoded for b in one]))
+    persons = np.asarray([int.from_bytes(p) % 2 for p in met[0].column("person").to_pylist()])
+    sums = [
+        next(spark._sum_task(software, asked, {}, [met[0].filter(pa.array(persons == half))]))
+        for half in (0, 1)
+    ]
+    (together,) = spark._merge_task(software, asked, sums)
+    found = parts.merged(asked, together.column(0).to_pylist())
+    assert found == here and len(found) > 3 and 0 < sum(found.values()) <= 90
+
+
 class Overheard:
     """An engine that notes the keys it is told."""
 
@@ -92,16 +121,6 @@ class Overheard:
     def keyed_sum(self, key: bytes) -> np.ndarray:
         self.keys.append(key)
         return parts.keyed_sum(np.arange(32, dtype=np.uint8).reshape(2, 16), key)
-
-
-class Nowhere:
-    """A source of rows that nobody reads."""
-
-    def check(self, schema: lk.Schema) -> None:
-        return None
-
-    def chunks(self, schema: lk.Schema) -> Iterator[Mapping[str, Raw]]:
-        raise AssertionError
 
 
 def test_workers_are_told_no_key_that_noise_is_made_with() -> None:

@@ -85,6 +85,19 @@ def test_a_task_that_fails_and_an_executor_that_dies_count_nothing_twice(
 def test_persons_meet_wherever_their_rows_lie(cluster: tuple[Found, Path]) -> None:
     found, _ = cluster
     assert found["persons"] == found["persons here"] != found["here"]
+    assert len(found["towns"]) > 2  # values were found, too, and by the same counts
+
+
+def test_the_command_line_does_the_same(cluster: tuple[Found, Path]) -> None:
+    found, _ = cluster
+    assert found["command line"] == found["here"]
+
+
+def test_progress_is_told_by_stages_and_nothing_is_kept_for_ever(
+    cluster: tuple[Found, Path],
+) -> None:
+    found, _ = cluster
+    assert found["on the way"] > 0 and found["kept at the end"] == 0
 
 
 def test_what_spark_cannot_carry_is_refused(cluster: tuple[Found, Path]) -> None:

@@ -67,7 +67,7 @@ def test_what_counts_cannot_tell_is_refused_before_anything_is_paid(base: Table)
         lk.plan(FLOATS, SCHEMA, 1.0, engine="sql")
     with pytest.raises(
         lk.LimbeckError,
-        match="cannot be answered by the engine sql: such a OuterSum is summed by local, spark, jax[.]",
+        match="the engine sql: it is a OuterSum, which needs the engine local or spark or jax[.]",
     ):
         lk.plan(lk.Marginals(pairs="correlations"), SCHEMA, 1.0, engine="sql")
     texts = lk.Numeric(name="town", min=0, max=1)

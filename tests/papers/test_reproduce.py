@@ -16,8 +16,10 @@ from limbeck.cli import main as cli
 from limbeck.errors import LimbeckError
 from limbeck.methods import METHODS
 from limbeck.papers.bench import EXTRA, NotRun, bench, missing
+from limbeck.papers.keep import Keep
 from limbeck.papers.kernelerror import kernel_errors
-from limbeck.papers.making import method_of
+from limbeck.papers.making import make_rows, method_of, unpaid_of
+from limbeck.papers.running import identity_of
 from limbeck.papers.scoring import SCORES, likelihood
 
 NUMBERED = {
@@ -187,6 +189,47 @@ def test_quick_scores_may_learn_from_fewer_rows(tmp_path: Path) -> None:
     assert papers.estimate(exhibit, quick=True, cache=tmp_path / "none").minutes == 6.0
 
 
+def test_what_is_known_in_full_is_shown_instead_of_what_is_reduced(tmp_path: Path) -> None:
+    full = replace(TINY.cells[3], per_class=None)
+    exhibit = replace(TINY, cells=(replace(full, reduced_rows=30, quick=False),))
+    settings = {"cache": tmp_path, "seeds": 1}
+    (unknown,) = papers.reproduce(exhibit, quick=True, known=True, **settings).results  # type: ignore[arg-type]
+    assert unknown.note == "not yet: about 5 minutes"
+    (whole,) = papers.reproduce(exhibit, **settings).results  # type: ignore[arg-type]
+    (shown,) = papers.reproduce(exhibit, quick=True, known=True, **settings).results  # type: ignore[arg-type]
+    assert shown.values == whole.values and not shown.reduced
+
+
+def test_scores_of_decoded_rows_are_others_than_of_exact_numbers(tmp_path: Path) -> None:
+    exact = TINY.cells[2]
+    exhibit = replace(TINY, cells=(exact, replace(exact, column="decoded", decoded=True)))
+    first, second = papers.reproduce(exhibit, quick=True, cache=tmp_path).results
+    assert first.status == second.status == "done"
+    assert len(list((tmp_path / "releases").iterdir())) == 1
+    cells = [identity_of(cell, 0, True) for cell in exhibit.cells]
+    assert cells[0]["made"] == cells[1]["made"] and cells[1]["decoded"]
+    made = [
+        make_rows(
+            cell,
+            bench("little"),
+            seed=0,
+            quick=True,
+            keep=Keep(tmp_path),
+            progress=lambda phase, done: None,
+        ).slots
+        for cell in exhibit.cells
+    ]
+    assert made[0].shape == made[1].shape and not np.allclose(made[0], made[1])
+
+
+def test_what_a_recipe_read_off_the_rows_is_told() -> None:
+    cells = {c.name: c for c in papers.find("dp-kip-table1").cells}
+    fashion = cells["Fashion-MNIST, 1 per class | DP-KIP FC, eps 1"]
+    assert "spread" in unpaid_of(fashion)
+    assert unpaid_of(cells["MNIST, 1 per class | DP-KIP FC, eps 1"]) == ""
+    assert unpaid_of(replace(fashion, recipe="")) == ""
+
+
 def _never(*given: object, **named: object) -> None:
     raise AssertionError("should have been known")
 
@@ -266,8 +309,8 @@ def test_the_command(tmp_path: Path, monkeypatch, capsys) -> None:
     )
     assert run(*words, monkeypatch=monkeypatch) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert {c["status"] for c in facts["cells"]} == {"not run"} and len(facts["cells"]) == 90
-    assert sum("127.0.0.1:9/svhn" in c["note"] for c in facts["cells"]) == 18
+    assert {c["status"] for c in facts["cells"]} == {"not run"} and len(facts["cells"]) == 150
+    assert sum("127.0.0.1:9/svhn" in c["note"] for c in facts["cells"]) == 30
     report = tmp_path / "report.md"
     assert run(*words[:-1], "--out", report, monkeypatch=monkeypatch) == 0
     capsys.readouterr()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from limbeck import papers
+from limbeck.datasets import registry
 from limbeck.papers import code, exhibit, scoring
 from limbeck.papers.bench import NotRun, bench
 from limbeck.papers.making import TrainingRows, method_of
@@ -129,3 +130,17 @@ def test_code_is_followed_through_imports() -> None:
     of_marginals = code._closure("limbeck.methods.marginals.marginals")
     assert "limbeck.schema.schema" in of_marginals and "limbeck.accounting.budget" in of_marginals
     assert not any(name.startswith("limbeck.methods.kip") for name in of_marginals)
+
+
+def test_what_would_be_downloaded_is_said_to_be_elsewhere(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LIMBECK_CACHE", str(tmp_path))
+    monkeypatch.delenv("LIMBECK_DATA", raising=False)
+    exhibit = papers.find("dp-kip-table1")
+    found = {r.cell.row: r.note for r in papers.reproduce(exhibit, known=True).results}
+    assert found["SVHN, 1 per class"] == "data not here: svhn would be downloaded"
+    assert not (tmp_path / "svhn").exists()
+    monkeypatch.setenv("LIMBECK_DATA", str(tmp_path))
+    for name in registry.entry("svhn").sources[0].files:
+        (tmp_path / name).write_bytes(b"")
+    found = {r.cell.row: r.note for r in papers.reproduce(exhibit, known=True).results}
+    assert found["SVHN, 1 per class"].startswith("not yet: about")

@@ -70,7 +70,7 @@ class DPMERF(AbstractMeanEmbedding):
     def feature_map(self, schema: Schema, seed: int) -> Fourier | Heterogeneous:
         if self.embedding == "heterogeneous":
             return self._heterogeneous(schema, seed)
-        return self._fourier(schema.slots, schema, self._slot_weights(schema), seed)
+        return self._fourier(schema.slots, schema, slot_weights(schema, self.number_weight), seed)
 
     def _heterogeneous(self, schema: Schema, seed: int) -> Heterogeneous:
         parts = slot_parts(schema)
@@ -92,15 +92,18 @@ class DPMERF(AbstractMeanEmbedding):
             key=jax.random.fold_in(jax.random.key(seed), 1),
         )
 
-    def _slot_weights(self, schema: Schema) -> list[float] | None:
-        if schema.image:
-            return None
-        weights: list[float] = []
-        for column in schema.inputs:
-            number = not isinstance(column, Category)
-            weights += [self.number_weight] if number else []
-            weights += [1.0] * (column.slots - number)
-        return weights
+
+def slot_weights(schema: Schema, number_weight: float) -> list[float] | None:
+    """Factor of every slot in distances between rows: of numbers the given one, of all else 1; of images
+    none."""
+    if schema.image:
+        return None
+    weights: list[float] = []
+    for column in schema.inputs:
+        number = not isinstance(column, Category)
+        weights += [number_weight] if number else []
+        weights += [1.0] * (column.slots - number)
+    return weights
 
 
 def check_length_scales(scales: tuple[float, ...] | str) -> None:

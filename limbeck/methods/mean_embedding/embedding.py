@@ -9,9 +9,9 @@ post-processing, which costs no privacy.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,7 @@ from ..base import AbstractMeasureOnce, Product, Progress, values_of
 from ..class_counts import COUNTS, class_means, class_weights
 from ..source import trained_source
 
+Module = TypeVar("Module")
 EMBEDDING = "mean embedding"
 """Name of the question for each class's sum of features."""
 
@@ -106,19 +107,36 @@ class AbstractMeanEmbedding(AbstractMeasureOnce):
         settings = generator_settings(self.code, self.hidden, self.generator)
         generator = build_generator(schema, settings, key=build_key)
         target = self._target(schema, measurements, seed)
-        generator = fit(
-            generator,
-            self._loss,
-            data=target,
-            steps=self.steps,
-            learning_rate=self.learning_rate,
-            key=fit_key,
-            progress=lambda done: progress("generator", done),
-        )
+        generator = self._fitted(generator, target, fit_key, progress)
         return Product(
             source=trained_source(generator, settings, weights, key=norm_key),
             rows=schema.rows or max(1, round(size)),
             measurements=measurements,
+        )
+
+    def _fitted(
+        self, generator: Generator, target: Any, key: Array, progress: Progress
+    ) -> Generator:
+        """The generator after all updates."""
+        return self._improved(generator, self._loss, target, key, progress)
+
+    def _improved(
+        self,
+        module: Module,
+        loss: Callable[..., Array],
+        target: Any,
+        key: Array,
+        progress: Progress,
+    ) -> Module:
+        """A generator, or what holds one, after all updates by a loss."""
+        return fit(
+            module,
+            loss,
+            data=target,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            key=key,
+            progress=lambda done: progress("generator", done),
         )
 
     def _target(self, schema: Schema, measurements: Mapping[str, np.ndarray], seed: int) -> Any:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from ...accounting import Budget
 from ...schema import Category, Numeric, Schema
 from ..asked import Asked
+from .quantiles import EDGES
 from .quantiles import Edges as Edges
 from .quantiles import Quantiles as Quantiles
 from .rows_of_persons import PERSONS_SHARE, ROWS_EACH, RowsOfPersons, shares_of
 from .values import OTHER as OTHER
 from .values import FrequentValues as FrequentValues
+from .values import Texts as Texts
 from .values import values_name
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ def estimated_bounds(private: Private, column: Numeric) -> tuple[float, float]:
     quantiles = Quantiles(column, private.schema.inputs.index(column))
     edges, bottom, top = quantiles.start(), 0.0, 1.0
     for question in quantiles.questions:
-        bottom, top, edges = quantiles.zoom(edges, private.ask(question.name, Edges(edges)))
+        answer = private.ask(question.name, EDGES, {"edges": edges})
+        bottom, top, edges = quantiles.zoom(edges, answer)
     return quantiles.bounds(bottom, top)
 
 

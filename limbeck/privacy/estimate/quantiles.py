@@ -10,6 +10,7 @@ import numpy as np
 
 from ...data import Rows
 from ...schema import Numeric, Schema
+from ..map_spec import MapSpec
 from ..measurement import Measurement
 from ..question import Charges, Unit
 from ..questions.histogram import CountedRows, Histogram
@@ -49,6 +50,14 @@ class Edges(NamedTuple):
     @property
     def bins(self) -> int:
         return len(self.edges) - 1
+
+
+def edges_map(schema: Schema, seed: int, edges: np.ndarray) -> Edges:
+    """Bins between edges that an earlier answer chose, wherever they are asked for."""
+    return Edges(edges)
+
+
+EDGES = MapSpec(factory=f"{__name__}:edges_map")
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from ...accounting import Charge
-from ...data import Rows
+from ...data import Sharing
 from ...errors import DataError
-from ...schema import Category, Values, canonical
+from ...schema import Category, Schema, Values, canonical
 from ..grid import GridSum
 from ..measurement import Measurement
 from ..question import (
@@ -24,6 +26,7 @@ from ..question import (
     State,
     Streams,
     Unit,
+    summed,
 )
 
 OTHER = "(other)"
@@ -51,6 +54,7 @@ class FrequentValues(Question):
         threshold_delta: Probability that a lone value passes.
     """
 
+    engines: ClassVar[tuple[str, ...]] = ("local", "spark")
     persons: ClassVar[bool] = True
 
     column: str
@@ -80,6 +84,13 @@ class FrequentValues(Question):
         )
 
 
+class Texts(NamedTuple):
+    """Some rows' texts of a column, which encoded rows no longer hold, and whose the rows are."""
+
+    texts: Values
+    sharing: Sharing | None
+
+
 @dataclass(frozen=True)
 class CountedValues(Mechanism):
     """Counts rows by the text of one column; its partial sums are counters."""
@@ -100,14 +111,31 @@ class CountedValues(Mechanism):
     def zero(self) -> Counter[str]:
         return Counter()
 
-    def accumulate(self, partial: Counter[str], batch: Rows | None, raw: Any) -> Counter[str]:
-        """A counter with raw values added; encoded rows no longer hold them."""
-        assert isinstance(raw, Values)
-        counts = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.distinct))
-        for text, count in zip(raw.distinct, counts, strict=True):
+    def evaluate(self, row_map: Any, batch: Any, schema: Schema) -> Values:
+        """The texts of a batch of `Texts`; of a person's rows, one speaks."""
+        texts, sharing = batch
+        if sharing is None:
+            return texts
+        return Values(np.where(sharing.rank == 0, texts.codes, -1), texts.distinct)
+
+    def accumulate(self, partial: Counter[str], batch: Any, mapped: Values) -> Counter[str]:
+        counts = np.bincount(mapped.codes[mapped.codes >= 0], minlength=len(mapped.distinct))
+        for text, count in zip(mapped.distinct, counts, strict=True):
             if count:  # a dictionary may hold texts that no row has
                 partial[canonical(text)] += int(count)
         return partial
+
+    @staticmethod
+    def merge(left: Counter[str], right: Counter[str]) -> Counter[str]:  # type: ignore[override]
+        return left + right
+
+    @staticmethod
+    def to_bytes(partial: Counter[str]) -> bytes:  # type: ignore[override]
+        return json.dumps(partial).encode()
+
+    @staticmethod
+    def from_bytes(content: bytes) -> Counter[str]:  # type: ignore[override]
+        return Counter(json.loads(content))
 
     def session(self, access: RowAccess, row_map: Any) -> Session:
         return _RawValues(self, access)
@@ -128,15 +156,16 @@ class _RawValues(Session):
     def __init__(self, mechanism: CountedValues, access: RowAccess) -> None:
         self._mechanism, self._access = mechanism, access
 
-    def partial(self, step: int, state: State) -> Counter[str]:
-        total, start, sharing = self._mechanism.zero(), 0, self._access.rows.sharing
-        for raw in self._access.data._values(self._mechanism.column):
-            if sharing is not None:
-                assert isinstance(raw, Values)
-                end = start + len(raw.codes)
-                speaks = sharing.rank[start:end] == 0
-                if len(speaks) != len(raw.codes):
-                    raise DataError("The data changed while they were being read. Run again.")
-                raw, start = Values(np.where(speaks, raw.codes, -1), raw.distinct), end
-            total = self._mechanism.accumulate(total, None, raw)
-        return total
+    def partial(self, step: int, state: State) -> Any:
+        return summed(self._mechanism, None, self._access.schema, self._batches())
+
+    def _batches(self) -> Iterator[Any]:
+        start, sharing = 0, self._access.rows.sharing
+        for texts in self._access.data._values(self._mechanism.column):
+            assert isinstance(texts, Values)
+            end = start + len(texts.codes)
+            own = None if sharing is None else sharing[start:end]
+            if own is not None and len(own.rank) != len(texts.codes):
+                raise DataError("The data changed while they were being read. Run again.")
+            yield Texts(texts, own)
+            start = end

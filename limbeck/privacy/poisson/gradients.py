@@ -58,6 +58,7 @@ class Gradients(Question):
 
     stepwise: ClassVar[bool] = True
     persons: ClassVar[bool] = True
+    work: ClassVar[str] = "draws batches of rows at random"
 
     clip: float
     size: int

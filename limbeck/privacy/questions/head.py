@@ -49,6 +49,7 @@ class Head(Question):
     engines: ClassVar[tuple[str, ...]] = ("local", "spark")
     stepwise: ClassVar[bool] = True
     persons: ClassVar[bool] = True
+    work: ClassVar[str] = "takes many steps over the same rows"
 
     bound: float = 1.0
     size: int

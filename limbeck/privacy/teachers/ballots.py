@@ -56,6 +56,7 @@ class Votes(Question):
 
     stepwise: ClassVar[bool] = True
     persons: ClassVar[bool] = True
+    work: ClassVar[str] = "asks teachers who each learn from rows of their own"
 
     coordinates: int
     bins: int
@@ -109,6 +110,7 @@ class Directions(Question):
 
     stepwise: ClassVar[bool] = True
     persons: ClassVar[bool] = True
+    work: ClassVar[str] = "asks teachers who each learn from rows of their own"
 
     size: int
     count: int
