@@ -20,7 +20,7 @@ from .arithmetic import read_certificate
 from .folder import fill
 from .release import RELEASE_DAMAGE, Release, one_line
 from .seal import check_sums
-from .write import write_model
+from .write_model import write_model
 
 MODEL_LIMITS = (
     "The certificate proves what was claimed and that it adds up, not that the software ran unmodified.",

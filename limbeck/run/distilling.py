@@ -10,7 +10,14 @@ from ..accounting import Budget, Charge
 from ..data import Dataset
 from ..errors import DataError, LimbeckError, positive
 from ..ledger import Ledger, PaidRun, paid_run, randomness
-from ..methods import AbstractInquiry, AbstractMeasureOnce, AbstractMethod, Diffused, Generated, Product
+from ..methods import (
+    AbstractInquiry,
+    AbstractMeasureOnce,
+    AbstractMethod,
+    Diffused,
+    Generated,
+    Product,
+)
 from ..planning import Plan, plan
 from ..privacy import Measurement, Noise
 from ..progress import Progress
