@@ -42,20 +42,31 @@ class Convolution(eqx.Module):
 
 
 class Told(eqx.Module):
-    """Norm, shift and scale by what is told beside the image, SiLU, convolution; added to its input."""
+    """Norm, shift and scale by what is told beside the image, SiLU, convolution; added to its input. With `places` what
+    comes out is mixed among all places first, as attention would, with fewer numbers."""
 
     convolution: Convolution
     by_told: Float[Array, "told twice"]
+    mix: Float[Array, "places places"] | None
 
-    def __init__(self, width: int, told: int, *, key: PRNGKeyArray) -> None:
-        self.convolution = Convolution(width, width, key=key)
+    def __init__(
+        self, width: int, told: int, *, places: int | None = None, key: PRNGKeyArray
+    ) -> None:
+        first, second = jax.random.split(key)
+        self.convolution = Convolution(width, width, key=first)
         self.by_told = jnp.zeros((told, 2 * width))
+        self.mix = None if places is None else normal(second, (places, places)) / places**0.5
 
     def __call__(self, x: Float[Array, "rows height width inputs"], told: Array) -> Array:
         scale, shift = jnp.split((told @ self.by_told)[:, None, None], 2, axis=-1)
         y = x - x.mean(axis=(1, 2, 3), keepdims=True)
         y = y * jax.lax.rsqrt((y**2).mean(axis=(1, 2, 3), keepdims=True) + FLOOR)
-        return x + self.convolution(jax.nn.silu(y * (1 + scale) + shift))
+        y = jax.nn.silu(y * (1 + scale) + shift)
+        if self.mix is not None:
+            rows, height, width, channels = y.shape
+            mixed = jnp.einsum("rpc,pq->rqc", y.reshape(rows, -1, channels), self.mix)
+            y = y + mixed.reshape(rows, height, width, channels)
+        return x + self.convolution(y)
 
 
 class Denoiser(eqx.Module):
@@ -89,7 +100,10 @@ class Denoiser(eqx.Module):
         self.enter = Convolution(patch, width, key=next(keys))
         self.fine = [Told(width, told, key=next(keys)) for _ in range(depth)]
         self.down = normal(next(keys), (4 * width, 2 * width)) / (4 * width) ** 0.5
-        self.coarse = [Told(2 * width, told, key=next(keys)) for _ in range(depth + 1)]
+        places = -(-shape[0] // 4) * -(-shape[1] // 4)
+        self.coarse = [
+            Told(2 * width, told, places=places, key=next(keys)) for _ in range(depth + 1)
+        ]
         self.up = normal(next(keys), (2 * width, 4 * width)) / (2 * width) ** 0.5
         self.last = [Told(width, told, key=next(keys)) for _ in range(depth)]
         self.leave = Convolution(width, patch, key=None)
