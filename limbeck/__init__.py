@@ -45,10 +45,12 @@ if TYPE_CHECKING:
     from .methods import DPGAN as DPGAN
     from .methods import DPHP as DPHP
     from .methods import DPKIP as DPKIP
+    from .methods import DPMEPF as DPMEPF
     from .methods import DPMERF as DPMERF
     from .methods import DPNTK as DPNTK
     from .methods import DPSGD as DPSGD
     from .methods import GPATE as GPATE
+    from .methods import GSWGAN as GSWGAN
     from .methods import KIP as KIP
     from .methods import METHODS as METHODS
     from .methods import MST as MST
@@ -96,7 +98,7 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "AIM DPCGAN DPDM DPGAN DPHP DPKIP DPMERF DPNTK DPSGD GPATE KIP METHODS MST NDPDC PATEGAN PEARL PSG DataLens FullMMD LinearHead Marginals MeasureOnce PrivBayes",
+            "methods": "AIM DPCGAN DPDM DPGAN DPHP DPKIP DPMEPF DPMERF DPNTK DPSGD GPATE GSWGAN KIP METHODS MST NDPDC PATEGAN PEARL PSG DataLens FullMMD LinearHead Marginals MeasureOnce PrivBayes",
             "release": "Images Model Release Verdict verify",
             "planning": "Plan plan",
             "run": "classify distill redistill tune",

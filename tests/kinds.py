@@ -36,6 +36,7 @@ from limbeck.privacy import (
     RowSums,
     StateCounts,
     Sum,
+    Turns,
     Unit,
     Votes,
 )
@@ -197,6 +198,14 @@ class Kind:
     """Whether contributions are rounded to a grid, which too much noise makes too coarse for them."""
 
     @property
+    def paid(self) -> int:
+        """Steps that one record pays for: of teachers who take turns those of one."""
+        question = self.question
+        if isinstance(question, Choice):
+            return question.picks
+        return question.rounds if isinstance(question, Turns) else question.steps
+
+    @property
     def coordinates(self) -> list[int]:
         """Numbers of each measurement."""
         return [answer.values.size for answer in answers(self, data(table_rows(3)))[0]]
@@ -214,6 +223,7 @@ _HEAD = Head(name="head", bound=BOUND, size=8, outputs=3, count=2)
 _GRADIENTS = Gradients(name="gradients", clip=BOUND, size=10, rate=1.0, rows=20, count=2)
 _VOTES = Votes(name="votes", coordinates=12, bins=3, count=2)
 _DIRECTIONS = Directions(name="directions", size=20, count=2)
+_TURNS = Turns(name="turns", size=20, count=7, teachers=5)
 _WEIGHTS = {"weights": np.eye(8, 3)}
 _PARAMETERS = {"parameters": np.full(10, 9.0, np.float32)}
 _ASKED = {"question": jnp.zeros(2)}
@@ -248,6 +258,7 @@ KINDS = [
         "directions", _DIRECTIONS, Faculty(Swayed(20)), _ASKED,
         smaller=replace(_DIRECTIONS, size=19), adds_up=False,
     ),
+    Kind("turns", _TURNS, Faculty(Swayed(20)), _ASKED, smaller=replace(_TURNS, size=19), adds_up=False),
 ]  # fmt: skip
 """Questions that are answered in numbers. `FrequentValues` answers in texts, `BareRows` in rows,
 `Choice` in places."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,6 +94,41 @@ def _targeted(**more: object) -> tuple[lk.schema.Column, ...]:
     )
 
 
+RULES = (
+    "bill == income + age",
+    "left >= seen",
+    "left <= seen + 30 days",
+    "town -> country",
+    "not (town = north and smoker = true)",
+    "if ill = unsure then age >= 20",
+)
+"""A sum, an order with a fixed offset, a table, and forbidden combinations of categories and of the label."""
+
+
+def _with_rules(name: str, method: AbstractMethod, target: bool = False) -> Case:
+    """A case whose rows mostly break its rules, with a label or a number as target."""
+    day = datetime.date
+    more = (
+        lk.Numeric(name="bill", min=-10.0, max=1100.0, missing=True),
+        lk.Date(name="left", min=day(2000, 1, 1), max=day(2021, 12, 31)),
+        lk.Category(name="country", values=("here", "there"), missing=True),
+    )
+    countries = {"north": "here", "south": "there", "east": "there"}
+    schema = table_schema(
+        columns=(*(_targeted() if target else table_schema().columns), *more),
+        rules=RULES,
+        tables={"town -> country": countries},
+    )
+
+    def rows() -> pd.DataFrame:
+        return table_rows(150).assign(bill=400.0, left="2010-05-05", country="there")
+
+    def other() -> pd.DataFrame:
+        return _unlike_table().assign(bill=-1e9, left=None, country="nowhere")
+
+    return Case(name, method, schema, rows, other)
+
+
 UNLABELLED_HERMITE = lk.DPHP(**TINY_HERMITE | {"products": 1}, kernel="product", generator="dense")
 VOTES = {
     "aggregation": "confident-gnmax", "projection": 5, "clip": 1e-3, "network": "published",
@@ -131,6 +167,7 @@ CASES = [
     _images("dp-ntk, images, two layers", lk.DPNTK(**TINY_TANGENT | {"widths": (5, 4)})),
     _table("pearl, table", lk.PEARL(**TINY)),
     _images("pearl, images, equal weights", lk.PEARL(**TINY, adversary_rate=0.0)),
+    _images("dp-mepf, images", lk.DPMEPF(**SMALL["dp-mepf"])),
     _images("measure-once, images", lk.MeasureOnce(**TINY_SET)),
     _images("measure-once, images, for ridge", lk.MeasureOnce(**TINY_SET, goal="ridge")),
     _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),
@@ -153,6 +190,8 @@ CASES = [
     _images("pate-gan, images", lk.PATEGAN(**TEACH | JUDGED, shards="mixed", verdicts="majority")),
     _table("datalens, table", lk.DataLens(**TEACH)),
     _images("datalens, images", lk.DataLens(**TEACH, **COMPRESSED)),
+    _table("gs-wgan, table", lk.GSWGAN(**SMALL["gs-wgan"])),
+    _images("gs-wgan, images", lk.GSWGAN(**SMALL["gs-wgan"] | {"stretched": False, "updates": 4})),
     _images("psg, images", lk.PSG(**SMALL["psg"])),
     _images("dpdm, images", lk.DPDM(**SMALL["dpdm"])),
     _images("g-pate, images", lk.GPATE(**TEACH)),
@@ -187,6 +226,11 @@ CASES = [
         columns=_unlabelled(),
     ),
     _estimating("privbayes", lk.PrivBayes(**FEW_GROUPS)),
+    _with_rules("marginals, all kinds of rules, a number as target", QUICK, target=True),
+    _with_rules("dp-merf, all kinds of rules", lk.DPMERF(**TINY)),
+    _with_rules(
+        "aim, all kinds of rules", lk.AIM(**FEW_GROUPS, rounds=3, round_steps=2, last_steps=2)
+    ),
 ]
 
 

@@ -16,7 +16,7 @@ PUBLIC = {
     "Dataset", "read", "draft_schema", "check", "audit", "Audit",
     "redistill", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
     "Budget", "Ledger", "Plan", "plan", "distill", "classify", "Model", "Release", "Images", "verify", "Verdict",
-    "AIM", "DPCGAN", "DPDM", "DPGAN", "DPHP", "DPKIP", "DPMERF", "DPNTK", "DPSGD", "DataLens", "FullMMD", "GPATE", "KIP", "LinearHead", "Marginals", "MeasureOnce", "METHODS", "MST", "NDPDC", "PATEGAN", "PEARL", "PSG", "PrivBayes",
+    "AIM", "DPCGAN", "DPDM", "DPGAN", "DPHP", "DPKIP", "DPMEPF", "DPMERF", "DPNTK", "DPSGD", "DataLens", "FullMMD", "GPATE", "GSWGAN", "KIP", "LinearHead", "Marginals", "MeasureOnce", "METHODS", "MST", "NDPDC", "PATEGAN", "PEARL", "PSG", "PrivBayes",
     "datasets",
 }  # fmt: skip
 

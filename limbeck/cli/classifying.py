@@ -10,7 +10,15 @@ import typer
 from ..errors import LimbeckError
 from . import options as opt
 from .making import steps_of
-from .show import booked, console, print_json, progress_bars, say_what_is_open, show_release
+from .show import (
+    booked,
+    console,
+    print_json,
+    progress_bars,
+    say_what_is_open,
+    show_blindness,
+    show_release,
+)
 
 
 def classify(
@@ -48,6 +56,9 @@ def classify(
     steps = {}
     if console.is_terminal:
         steps = steps_of(lk.plan(chosen.method, dataset.schema.without_rules(), budget))
+    if not (no_check or as_json or non_private):
+        planned = lk.plan(chosen.method, dataset.schema.without_rules(), budget, check=True)
+        show_blindness(planned)
     with progress_bars(quiet=as_json, steps=steps, spent=booked(epsilon)) as report:
         model = lk.classify(dataset, chosen.method, budget, progress=report, **given)
     if as_json:

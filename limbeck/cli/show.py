@@ -205,6 +205,19 @@ def _show_check(planned: Plan) -> None:
     )
 
 
+def show_blindness(planned: Plan) -> None:
+    """Said before a run whose check cannot tell anything, by the number of rows that is declared."""
+    from ..schema import enough_rows
+
+    units, person = planned.schema.units, planned.schema.person
+    least = 0.0 if planned.check is None else enough_rows(planned.check.charges[0].noise)
+    if units is not None and units * (person.rows_at_most if person else 1) < least:
+        console.print(
+            f"With so few rows the noisy check cannot tell whether the file fits its schema (it can from about "
+            f"{math.ceil(least):,}): hold them against it with `limbeck check` first."
+        )
+
+
 def show_spent(account: Account) -> None:
     """What was spent so far, in a line."""
     console.print(

@@ -13,7 +13,7 @@ from ..errors import DataError, LimbeckError, LimbeckWarning, positive
 from ..features import Inception, load_inception
 from ..methods import Distilled
 from ..progress import Progress
-from ..release import Images, Model, Release, certificate_digest
+from ..release import Images, Model, Release, certificate_digest, load
 from ..schema import counted, fits_of
 from ..scores import Scores, battery, strongest
 from .predictions import predicted_scores
@@ -23,7 +23,7 @@ MISREAD = 0.1
 
 
 def evaluate(
-    release: Release | Model,
+    release: Release | Model | str | Path,
     test: object,
     *,
     train: object = None,
@@ -38,7 +38,7 @@ def evaluate(
     predictions themselves are scored, and nothing else.
 
     Args:
-        release: From `limbeck.distill` or `Release.load`; or a model, from `limbeck.classify` or `Model.load`.
+        release: From `limbeck.distill`, or a model, from `limbeck.classify`; or the folder of one.
         test: Real rows that it was not made from: a frame, a path or arrays, as `limbeck.read`
             takes them, or what it gave.
         train: Real training rows. With them every trained score is repeated on as many real rows.
@@ -48,12 +48,11 @@ def evaluate(
             distance in its features.
         progress: Called with a score and the fraction of it that is done.
     """
+    if isinstance(release, str | Path):
+        release = load(release)
     if isinstance(release, Model):
-        if train is not None or full or seeds is not None or fid is not None:
-            raise LimbeckError(
-                "A model is scored by what it predicts: leave train, full, seeds and fid out."
-            )
-        return predicted_scores(release, test)
+        return predicted_scores(release, test, more=(train, full or None, seeds, fid))
+    release = Release.of(release)
     seeds = seeds if seeds is not None else 3 if full else 1
     positive(seeds=seeds)
     inception = None if fid is None else _inception(Path(fid), release)
@@ -79,7 +78,7 @@ def evaluate(
 
 def _inception(path: Path, release: Release) -> Inception:
     if release.schema.image is None:
-        raise LimbeckError("--fid compares pictures, and this release is a table.")
+        raise LimbeckError("`fid` compares pictures, and this release is a table.")
     return load_inception(path, release.schema.image.shape)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,13 +13,18 @@ from ..release import Model, certificate_digest
 from ..scores import FIGURE_NAMES, Score, Scores, score_chances
 
 
-def predicted_scores(model: Model, test: object) -> Scores:
+def predicted_scores(model: Model, test: object, *, more: Sequence[object] = ()) -> Scores:
     """What the model gets right of real rows with their labels: internal, as all scores on real rows are.
 
     Args:
         model: From `limbeck.classify` or `Model.load`.
         test: Real rows that it did not learn from.
+        more: What else was wished, as scores of released rows take it: refused.
     """
+    if any(wish is not None for wish in more):
+        raise LimbeckError(
+            "A model is scored by what it predicts: leave train, full, seeds and fid out."
+        )
     tested = test if isinstance(test, Dataset) else read(test, model.schema.without_person())
     check_here(tested)
     rows = bare_rows(tested)

@@ -3,6 +3,7 @@
 from ..schema import Schema
 from .adversarial.dp_cgan import DPCGAN as DPCGAN
 from .adversarial.dp_gan import DPGAN as DPGAN
+from .adversarial.gs_wgan import GSWGAN as GSWGAN
 from .adversarial.pate_gan import PATEGAN as PATEGAN
 from .base import AbstractInquiry as AbstractInquiry
 from .base import AbstractMeasureOnce as AbstractMeasureOnce
@@ -41,6 +42,7 @@ from .kip.kip import KIP as KIP
 from .marginals.marginals import Marginals as Marginals
 from .marginals.soft_rows import SoftRows as SoftRows
 from .mean_embedding.dp_hp import DPHP as DPHP
+from .mean_embedding.dp_mepf import DPMEPF as DPMEPF
 from .mean_embedding.dp_merf import DPMERF as DPMERF
 from .mean_embedding.dp_ntk import DPNTK as DPNTK
 from .mean_embedding.embedding import AbstractMeanEmbedding as AbstractMeanEmbedding

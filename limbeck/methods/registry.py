@@ -13,6 +13,7 @@ from importlib import metadata
 from ..errors import LimbeckError
 from .adversarial.dp_cgan import DPCGAN
 from .adversarial.dp_gan import DPGAN
+from .adversarial.gs_wgan import GSWGAN
 from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
 from .classifiers.dp_sgd import DPSGD
@@ -29,6 +30,7 @@ from .kip.dp_kip import DPKIP
 from .kip.kip import KIP
 from .marginals.marginals import Marginals
 from .mean_embedding.dp_hp import DPHP
+from .mean_embedding.dp_mepf import DPMEPF
 from .mean_embedding.dp_merf import DPMERF
 from .mean_embedding.dp_ntk import DPNTK
 from .mean_embedding.full_mmd import FullMMD
@@ -44,6 +46,7 @@ OWN = (
     DPHP,
     DPNTK,
     PEARL,
+    DPMEPF,
     GPATE,
     DPKIP,
     KIP,
@@ -51,6 +54,7 @@ OWN = (
     PSG,
     DPGAN,
     DPCGAN,
+    GSWGAN,
     PATEGAN,
     DataLens,
     DPDM,

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .teachers.ballots import Votes as Votes
     from .teachers.ensemble import Faculty as Faculty
     from .teachers.ensemble import Teacher as Teacher
+    from .teachers.turns import Turns as Turns
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -90,5 +91,6 @@ else:
             "row_maps": "BlockFactors FeatureMap GroupedFeatures LabelledFactors OneBlock",
             "teachers.ballots": "Ballot Directions Votes",
             "teachers.ensemble": "Faculty Teacher",
+            "teachers.turns": "Turns",
         },
     )

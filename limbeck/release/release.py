@@ -133,6 +133,17 @@ class Release:
             measurements=measurements,
         )
 
+    @classmethod
+    def of(cls, given: Release | str | Path) -> Release:
+        """A release as it is, or the one in a folder."""
+        if isinstance(given, str | Path):
+            return cls.load(given)
+        if not isinstance(given, Release):
+            raise ReleaseError(
+                f"Expected a release, from limbeck.distill, or its folder; got {type(given).__name__}."
+            )
+        return given
+
     @property
     def rows(self) -> int:
         """Number of released rows."""

@@ -101,7 +101,7 @@ def distill(
 
 
 def redistill(
-    release: Release,
+    release: Release | str | Path,
     settings: Mapping[str, Any],
     *,
     out: str | Path | None = None,
@@ -112,7 +112,7 @@ def redistill(
     """Make another set from the measurements that a release carries: free, epsilon unchanged.
 
     Args:
-        release: With its measurements, as `Release.load` gives it.
+        release: With its measurements, or its folder.
         settings: The method's settings that are to change, such as {"per_class": 50}.
         out: Folder to write the new release to.
         rows: How many rows to draw, where the method makes a generator.
@@ -122,6 +122,7 @@ def redistill(
     Raises:
         LimbeckError: The method keeps no measurements, or a setting changes what is measured.
     """
+    release = Release.of(release)
     made_by = release.certificate["method"]
     method = make_method(made_by["name"], {**made_by["settings"], **settings})
     if not isinstance(method, AbstractMeasureOnce):
