@@ -89,12 +89,12 @@ SYSTEMS = (
         published=published("- / - / 38.1", "60 / 60 / 52.5", "- / - / 26.3", "51 / 50 / 50.2"),
     ),
     System(
-        name="gs-wgan", images="gs-wgan",
+        name="gs-wgan", images="gs-wgan#quick",
         published=published("- / - / 48.3", "79 / 79 / 84.9", "- / - / 39.2", "68 / 65 / 63.1"),
     ),
     System(name="pate-gan", images="pate-gan#quick-images", tables="pate-gan#quick-tables"),
     System(
-        name="datalens", images="datalens",
+        name="datalens", images="datalens#quick",
         published=published("- / - / 71.2", "- / - / 80.7", "- / - / 64.8", "- / - / 70.6"),
     ),
     System(
