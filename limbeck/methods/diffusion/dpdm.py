@@ -57,7 +57,7 @@ class DPDM(AbstractMethod):
     """Channels of the denoiser at half the size of the image; twice as many at a quarter of it."""
     depth: int = 1
     """Blocks of the denoiser at each size."""
-    noise_mean: float = -0.5
+    noise_mean: float = 0.0
     """Mean of the logarithm of the noise's standard deviation, for pixels in [-1, 1]."""
     noise_spread: float = 1.2
     """Standard deviation of that logarithm."""
