@@ -17,6 +17,9 @@ from .adversarial.dp_sinkhorn import DPSinkhorn
 from .adversarial.gs_wgan import GSWGAN
 from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
+from .classifiers.dp_sgd import DPSGD
+from .classifiers.linear_head import LinearHead
+from .diffusion.dpdm import DPDM
 from .distribution_matching.ndpdc import NDPDC
 from .distribution_matching.psg import PSG
 from .gpate.datalens import DataLens
@@ -56,9 +59,12 @@ OWN = (
     GSWGAN,
     PATEGAN,
     DataLens,
+    DPDM,
     AIM,
     MST,
     PrivBayes,
+    LinearHead,
+    DPSGD,
     FullMMD,
 )
 """Classes of limbeck's own methods, in the order in which they are listed."""
