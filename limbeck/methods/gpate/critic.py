@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ...nets import Discriminator
-from ...privacy import Ballot
+from ...privacy import Question
 from .discriminator_spec import DiscriminatorSpec
 
 Weighted = tuple[Array, Array, Array]
@@ -51,11 +51,12 @@ class TeacherState(NamedTuple):
     """Its own number."""
 
 
+@runtime_checkable
 class Aggregator(Protocol):
     """How the gradients of many teachers become one."""
 
     @property
-    def ballot(self) -> Ballot:
+    def ballot(self) -> Question:
         """The question that is asked of the rows."""
 
     def drawn(self, key: PRNGKeyArray) -> Any:
