@@ -9,7 +9,8 @@
                                                   the same at full settings, slow cells too
 
 Cells that share a release share its making, and several figures of a score are one run. Cells lie in the cache of `limbeck reproduce`, and in reproduce/cells.json: whoever has this repository has
-them, with the commit that made each. A page says where the code has changed since.
+them, with the commit that made each. A page says where the code has changed since. Records with a `from` were
+run by another benchmark here with the same settings, scored in the same way: the entry that it names.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from _measure import HERE
 from _plot import beside
 from PIL import Image, ImageDraw
 
+from limbeck.methods import METHODS
 from limbeck.papers.bench import NotRun
 from limbeck.papers.exhibit import Cell, Exhibit, find, names
 from limbeck.papers.keep import Keep
@@ -135,9 +137,33 @@ def compared(results: list[tuple[Exhibit, Result]]) -> dict[str, list[tuple[floa
         ):
             continue
         scale = 100.0 if table.percent else 1.0
-        name = result.cell.method or result.cell.recipe.partition("#")[0] or result.cell.making
-        found.setdefault(name, []).append((quote.value / scale, result.mean / scale))
+        pair = (quote.value / scale, result.mean / scale)
+        found.setdefault(maker_of(result.cell), []).append(pair)
     return found
+
+
+def maker_of(cell: Cell) -> str:
+    """What made a cell's number, by the method's name and whose settings it had."""
+    if cell.making != "method":
+        return f"{cell.making} rows" if cell.making == "real" else cell.making
+    recipe = cell.recipe.partition("#")[0]
+    name = cell.method or next(n for n in sorted(METHODS, key=len)[::-1] if recipe.startswith(n))
+    return f"{name}, published settings" if recipe else f"{name}, our settings"
+
+
+def differences(pairs: dict[str, list[tuple[float, float]]]) -> list[str]:
+    """A line for each maker: how many cells, both means, and on how many ours is not below."""
+    lines = [
+        "| made by | cells | mean of the papers' | mean of ours | difference | not below the paper |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, both in sorted(pairs.items()):
+        theirs, ours = (sum(numbers) / len(both) for numbers in zip(*both, strict=True))
+        reached = sum(mine >= quoted for quoted, mine in both)
+        lines.append(
+            f"| {name} | {len(both)} | {theirs:.3f} | {ours:.3f} | {ours - theirs:+.3f} | {reached} |"
+        )
+    return lines
 
 
 def main() -> None:
@@ -161,20 +187,32 @@ def main() -> None:
         link = f"[{table.name}]({table.name}.md)"
         lines.append(f"| {link} | {' | '.join(map(str, told))} | {reasons(report)} |")
     drawn(PAGES / "summary.png", counts)
-    beside(PAGES / "compared.png", compared(every), x="the paper", y="ours")
+    pairs = compared(every)
+    beside(PAGES / "compared.png", pairs, x="the paper", y="ours")
     totals = {state: sum(found[state] for found in counts.values()) for state in COLOURS}
     told = ", ".join(f"{count} {state}" for state, count in totals.items())
-    seconds = sum(r["found"].get("seconds", 0.0) for r in json.loads(CELLS.read_text()))
+    records = json.loads(CELLS.read_text())
+    seconds = sum(r["found"].get("seconds", 0.0) for r in records)
+    taken = sum("from" in record for record in records)
     words = (PAGES / "why.md").read_text() if (PAGES / "why.md").exists() else ""
     text = [
         "# The papers' score tables",
         "",
         f"{len(tables)} tables, by `python benchmarks/reproduce.py`: {told} cells; those run took "
-        f"{seconds / 60:.0f} minutes. A figure is of one seed.",
+        f"{seconds / 60:.0f} minutes. A figure is of one seed. {taken} of {len(records)} runs were made by other "
+        "benchmarks here with the same settings (`from` in cells.json).",
         "",
         *lines,
         "",
         "![Cells of each table](summary.png)",
+        "",
+        "## The papers' numbers and ours",
+        "",
+        "Cells that were run, as shares of one; those that several tables have count once in each.",
+        "",
+        *(differences(pairs) if pairs else ["None yet."]),
+        "",
+        "![Ours over the papers' numbers](compared.png)",
         "",
         words,
     ]

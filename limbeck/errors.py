@@ -33,6 +33,10 @@ class DataError(LimbeckError):
     """A data source is missing or unreadable, or its columns are not those the schema names."""
 
 
+class FileMissing(LimbeckError):
+    """A file that settings name, such as a network's weights, is not at hand."""
+
+
 class BudgetExceeded(LimbeckError):
     """The run would spend more than what remains of the data set's lifetime budget."""
 

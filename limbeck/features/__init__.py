@@ -1,5 +1,6 @@
 """Feature maps: x -> phi(x), one row at a time, each with a bound on its norm."""
 
+from .activations import Activations as Activations
 from .blockmeans import mean_blocks as mean_blocks
 from .blockmeans import mismatch as mismatch
 from .blockmeans import split_blocks as split_blocks
@@ -36,6 +37,7 @@ from .ntk import ConvolutionalNTK as ConvolutionalNTK
 from .ntk import FullyConnectedNTK as FullyConnectedNTK
 from .perceptual import Perceptual as Perceptual
 from .places import source_places as source_places
+from .pooled import PooledImages as PooledImages
 from .regression import centred as centred
 from .regression import dual_weights as dual_weights
 from .regression import ridge_weights as ridge_weights

@@ -41,22 +41,24 @@ class Perceptual(eqx.Module):
 
     def _one(self, image: Array) -> Array:
         activations = self.network.activations(image, every_layer=self.every_layer)
-        return jnp.concatenate([self._pooled(a).ravel() for a in activations])
-
-    def _pooled(self, x: Float[Array, "channels height width"]) -> Array:
-        for axis in (1, 2):
-            size = x.shape[axis]
-            cells = min(self.grid, size)
-            # Uneven cells where the size is no multiple.
-            edges = [size * i // cells for i in range(cells + 1)]
-            parts = [
-                jax.lax.slice_in_dim(x, a, b, axis=axis).mean(axis=axis, keepdims=True)
-                for a, b in zip(edges, edges[1:], strict=False)
-            ]
-            x = jnp.concatenate(parts, axis=axis)
-        return x
+        return jnp.concatenate([pooled(a, self.grid, (1, 2)).ravel() for a in activations])
 
     def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
         height, width, channels = self.network.shape
         images = rows.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
         return scaled(jax.vmap(self._one)(images), self.unit_norm)
+
+
+def pooled(x: Array, grid: int, axes: tuple[int, ...]) -> Array:
+    """Averages over the cells of a grid of at most so many places along some axes."""
+    for axis in axes:
+        size = x.shape[axis]
+        cells = min(grid, size)
+        # Uneven cells where the size is no multiple.
+        edges = [size * i // cells for i in range(cells + 1)]
+        parts = [
+            jax.lax.slice_in_dim(x, a, b, axis=axis).mean(axis=axis, keepdims=True)
+            for a, b in zip(edges, edges[1:], strict=False)
+        ]
+        x = jnp.concatenate(parts, axis=axis)
+    return x

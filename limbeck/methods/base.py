@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import metadata
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -15,18 +15,27 @@ from ..errors import LimbeckError
 from ..privacy import Asked, MapSpec, Measurement, Private
 from ..progress import Progress
 from ..schema import Category, Schema
+from .classifiers.trained import TrainedModel
 from .part import choices_of, part_from, plain
 from .source import RowSource
+
+Inquiry = TypeVar("Inquiry", bound="AbstractInquiry")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """What a method makes: where rows come from, and the noisy measurements that it was made from."""
+    """What a method makes: where rows come from, or a model, and the noisy measurements that it was made from."""
 
-    source: RowSource
-    rows: int
+    source: RowSource | TrainedModel
+    rows: int = 0
     """How many rows to release: the declared number, the noisy count, or those of a fixed set."""
     measurements: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def row_source(self) -> RowSource:
+        """Where rows come from; a model gives none."""
+        assert not isinstance(self.source, TrainedModel)
+        return self.source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +95,7 @@ class AbstractInquiry(abc.ABC):
         return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+    def from_settings(cls: type[Inquiry], settings: Mapping[str, Any]) -> Inquiry:
         """The same with some settings given by name, as recipes give them."""
         known = {f.name: f for f in fields(cls)}
         for name in settings:
@@ -120,6 +129,8 @@ class AbstractMethod(AbstractInquiry):
     takes_targets: ClassVar[bool] = True
     """Whether it takes the bins of a target that is a number as classes. Methods that make small sets for
     classifiers do not: the target would be among what they predict from."""
+    makes: ClassVar[str] = "rows"
+    """What comes out: "rows", as `limbeck distill` releases them, or a "model", as `limbeck classify` does."""
     fixed_size: ClassVar[bool] = False
     """Whether settings say how many rows come out (a distilled set), not the caller."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 
 
+@runtime_checkable
 class FeatureMap(Protocol):
     """A function of one row: phi(x) with a bound on its norm, evaluated many rows at a time."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..accounting import Budget
-from ..errors import LimbeckError, ReleaseError
+from ..errors import FileMissing, LimbeckError, ReleaseError
 from ..methods import METHODS, AbstractMethod, origin
 from ..planning import charges_of
 from ..schema import Schema
@@ -85,6 +85,8 @@ def _asked(
     try:
         inquiry = method.from_settings(settings)
         asked = charges_of(inquiry, schema, budget, **more)
+    except FileMissing:
+        raise
     except LimbeckError as error:
         raise ReleaseError(f"The certificate's method cannot be: {error}") from None
     return {c.name: c.facts() for c in asked}

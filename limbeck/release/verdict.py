@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..accounting import Cost
-from ..errors import ReleaseError, SchemaError
+from ..errors import FileMissing, ReleaseError, SchemaError
 from ..npz import read_arrays
 from .arithmetic import (
     check_measurements,
@@ -115,7 +115,10 @@ def _unasked(certificate: Mapping[str, Any], folder: Path) -> list[str]:
         schema = Schema.load(folder / "schema.toml")
     except SchemaError as error:
         return [f"questions not compared: this version does not read the schema ({error})"]
-    check_questions(certificate, schema, method)
+    try:
+        check_questions(certificate, schema, method)
+    except FileMissing as error:
+        return [f"questions not compared: {error}".rstrip(".")]
     return []
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import abc
-import hashlib
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -20,6 +17,7 @@ from ...features import Support, centred, row_loss
 from ...nets import filled_network
 from ...privacy import FeatureGradients, PlainGradients, PulledGradients
 from ...schema import Image, Schema
+from ..network_file import NetworkFile
 from ..part import AbstractPart
 
 CHUNK_ROWS = 4
@@ -122,31 +120,25 @@ class AbstractNetworkKernel(AbstractFeatureKernel):
 
     def __post_init__(self) -> None:
         if self.network:
-            digest = _digest(self.network)
-            if self.network_digest not in ("", digest):
-                raise LimbeckError(f"{self.network} is not the network that the settings name.")
-            object.__setattr__(self, "network_digest", digest)
+            object.__setattr__(self, "network_digest", self._file.sha256)
+
+    @property
+    def _file(self) -> NetworkFile:
+        return NetworkFile(path=self.network, digest=self.network_digest)
 
     def _filled(self, kind: Any, schema: Schema, seed: int) -> Any:
         """A network of this kind with the weights of the file, or else drawn from the seed."""
         key = jax.random.fold_in(jax.random.key(seed), 2)
         network = kind(shape=image_of(schema).shape, classes=len(schema.classes), key=key)
-        return filled_network(network, _read(self.network)) if self.network else network
+        return filled_network(network, self._file.arrays()) if self.network else network
 
     def assumptions(self) -> tuple[str, ...]:
-        if not self.network:
-            return ()
-        return (
-            f"The network {Path(self.network).name} (SHA-256 {self.network_digest}) is public: it was "
-            "made without looking at these rows.",
-        )
+        return self._file.assumptions() if self.network else ()
 
     def public_files(self) -> list[dict[str, str]]:
         if not self.network:
             return []
-        purpose = f"weights of the network of the kernel {self.name}"
-        name = Path(self.network).name
-        return [{"name": name, "sha256": self.network_digest, "purpose": purpose}]
+        return self._file.public_files(f"weights of the network of the kernel {self.name}")
 
 
 class InnerProducts:
@@ -192,18 +184,3 @@ def image_of(schema: Schema) -> Image:
     if schema.image is None:
         raise LimbeckError("This kernel is for images, and the schema declares a table.")
     return schema.image
-
-
-def _digest(path: str) -> str:
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        raise LimbeckError(f"Cannot read the network {path}: {error.strerror}.") from None
-
-
-def _read(path: str) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise LimbeckError(f"{path} is not a file of arrays (.npz): {error}.") from None

@@ -59,7 +59,7 @@ class PEARL(AbstractMeanEmbedding):
     )
     free: ClassVar[frozenset[str]] = AbstractMeanEmbedding.free | {"adversary_rate", "caution"}
 
-    features: int = 4000
+    features: int = 2000
     """Number of cosines and sines; half as many frequencies."""
     distance_share: float = 0.02
     """Share of the budget for the typical distance of two rows; 0: it follows from the schema."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, partial, reduce
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
 
 from ...accounting import Charge
-from ...data import Rows, Store
+from ...data import THREADS, Rows, Store
+from ...data.ahead import in_order
 from ...schema import Schema
 from ..maps import chunk_rows, evaluated, padded
 from ..measurement import Measurement
@@ -25,6 +29,12 @@ from ..question import (
     Unit,
 )
 from .outer import UNIT, ProductGrid, SummedProducts
+
+WIDENED = 64
+"""Rows whose features are widened to float64 at once: so few that they stay in the cache."""
+WEIGHT_BITS = 35
+"""Logarithm of the norm of a class's weights in whole steps: its product with a rounded row, whose norm
+is below 2^17, and all parts of it are below 2^53."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,24 +114,30 @@ class SummedGradients(Mechanism):
         rounded, norms, residuals = mapped
         right = self.products.grid.round_right(residuals, norms, batch.weights)
         right[batch.labels < 0] = 0.0
-        self.products.add(partial, [rounded], [right], np.zeros(len(right), np.int64))
+        for at in _pieces(len(right)):
+            one_group = np.zeros(len(right[at]), np.int64)
+            self.products.add(partial, [rounded[at]], [right[at]], one_group)
         return partial
 
     def session(self, access: RowAccess, row_map: Any) -> Session:
         return _HeadSession(self, access, row_map)
 
     def at(self, state: State) -> Mechanism:
-        return GradientsAt(self.charges, self.products, state["weights"])
+        return GradientsAt(self.charges, self.products, self.whole(state["weights"]))
 
     def residuals(
-        self, weights: Any, rounded: Any, norms: Any, labels: np.ndarray, size: int
-    ) -> Any:
+        self, weights: WholeWeights, rounded: np.ndarray, norms: np.ndarray, labels: Any, size: int
+    ) -> np.ndarray:
         """Of rows whose rounded features are given: chances less labels, at most `size` rows at once."""
+        logits = weights.products(rounded) * (norms / UNIT)[:, None]
+        arrays = (padded(array, size) for array in (logits.astype(np.float32), labels))
+        return np.asarray(_residuals(*arrays))[: len(norms)]
+
+    def whole(self, weights: Any) -> WholeWeights:
+        """The weights of a step, as planned."""
         if np.shape(weights) != self.products.blocks[0]:
             raise RuntimeError(f"weights of shape {np.shape(weights)}, not as planned")
-        arrays = (rounded, (norms / UNIT).astype(np.float32), labels)
-        unpadded = _residuals(weights, *(padded(array, size) for array in arrays))
-        return np.asarray(unpadded)[: len(norms)]
+        return WholeWeights.of(weights)
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (flat,) = self.products.finish(partial, stream)
@@ -133,7 +149,7 @@ class SummedGradients(Mechanism):
 class GradientsAt(SummedGradients):
     """One step where no features are kept: they are made again."""
 
-    weights: Any
+    weights: WholeWeights
 
     def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> Any:
         size = self.rows_at_once(schema, row_map)
@@ -154,31 +170,68 @@ class _HeadSession(Session):
         """The rounded features of all rows, and the norms they had."""
         grid, schema = self._mechanism.products.grid, self._access.schema
         store, norms = Store(), [np.zeros(0)]
-        for batch in self._access.batches(self._size):
+
+        def features(batch: Rows) -> tuple[np.ndarray, np.ndarray]:
             phi = evaluated(self._features, self._size, schema.expand(batch.cells))
-            rounded, lengths = grid.round_left(phi)
-            store.add(rounded)
-            norms.append(lengths)
+            return grid.round_left(phi)
+
+        with closing(in_order(features, self._access.batches(self._size))) as parts:
+            for rounded, lengths in parts:
+                store.add(rounded)
+                norms.append(lengths)
         return store.close(grid.left), np.concatenate(norms)
 
     def partial(self, step: int, state: State) -> np.ndarray:
-        total, size = self._mechanism.zero(), self._size
+        mechanism, size = self._mechanism, self._size
         rounded, norms = self._rounded
-        for start, batch in enumerate(self._access.rows.chunks(size)):
-            at = slice(start * size, (start + 1) * size)
-            features = rounded[at], norms[at]
-            residuals = self._mechanism.residuals(state["weights"], *features, batch.labels, size)
-            total = self._mechanism.accumulate(total, batch, (*features, residuals))
-        return total
+        weights = mechanism.whole(state["weights"])
+
+        rows = self._access.rows
+
+        def share(number: int) -> np.ndarray:
+            total = mechanism.zero()
+            for start in range(number * size, len(norms), THREADS * size):
+                at = slice(start, start + size)
+                batch, kept = rows.take(at), (rounded[at], norms[at])
+                residuals = mechanism.residuals(weights, *kept, batch.labels, size)
+                total = mechanism.accumulate(total, batch, (*kept, residuals))
+            return total
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            return reduce(mechanism.merge, pool.map(share, range(THREADS)))
+
+
+class WholeWeights(NamedTuple):
+    """Weights in whole steps, so small that their products with rounded features are exact in float64
+    in any order: a row's logits depend on no other row, and on no processor."""
+
+    steps: np.ndarray
+    unit: np.ndarray
+    """Steps of 1, one number for each class."""
+
+    @classmethod
+    def of(cls, weights: Any) -> WholeWeights:
+        wide = np.asarray(weights, np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a teacher that diverged
+            norms = np.sqrt((wide**2).sum(axis=0))
+            unit = np.exp2(WEIGHT_BITS - np.ceil(np.log2(np.where(norms > 0, norms, 1.0))))
+            return cls(np.rint(wide * unit), unit)
+
+    def products(self, rounded: np.ndarray) -> np.ndarray:
+        """Products with rows of whole features."""
+        products = np.empty((len(rounded), len(self.unit)))
+        for at in _pieces(len(rounded)):
+            np.matmul(rounded[at].astype(np.float64), self.steps, out=products[at])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return products / self.unit
+
+
+def _pieces(rows: int) -> Iterator[slice]:
+    return (slice(start, start + WIDENED) for start in range(0, rows, WIDENED))
 
 
 @jax.jit
-def _residuals(weights: Any, rounded: Any, scale: Any, labels: Any) -> Any:
-    return jax.vmap(softmax_residual, in_axes=(None, 0, 0))(
-        weights, rounded * scale[:, None], labels
-    )
-
-
-def softmax_residual(weights: Any, phi: Any, label: Any) -> Any:
-    """The cross-entropy's derivative by the outputs of a linear head, for one row."""
-    return jax.nn.softmax(phi @ weights) - jax.nn.one_hot(label, weights.shape[1])
+@partial(jax.vmap, in_axes=(0, 0))
+def _residuals(logits: Any, label: Any) -> Any:
+    """The cross-entropy's derivative by the outputs of a linear head, row by row."""
+    return jax.nn.softmax(logits) - jax.nn.one_hot(label, len(logits))
