@@ -43,6 +43,8 @@ MAY_SEE_BARE_ROWS = {
     "data/draft.py",  # refuses files of which no line could be read, before there is a schema
     "release/release.py",  # released rows, read back
     "release/deep.py",
+    "release/model.py",  # rows that a released model predicts
+    "evaluation/predictions.py",  # internal scores of a released model
     "evaluation/learner.py",  # released rows
     "evaluation/internal.py",  # counts of rows, in internal scores
     "evaluation/looking.py",  # `limbeck check`: internal, noted in the ledger, told by certificates

@@ -127,6 +127,7 @@ def run(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
         return
     call, _, target = command.partition(" > ")
     call = call.replace("--method marginals", "--recipe quick.toml")
+    call = call.replace("--method linear-head", "--set features=50 --set steps=5")
     monkeypatch.setattr("sys.argv", shlex.split(call))
     out, errors = io.StringIO(), io.StringIO()
     with (

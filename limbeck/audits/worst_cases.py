@@ -291,6 +291,7 @@ _MAKERS: dict[type[Question], Callable[[Any], WorstCase | None]] = {
 }
 NOT_BUILT = {
     "FrequentValues": "its answer is a list of texts, drawn from counts that a threshold hides",
+    "BatchGradient": "one unit moves the whole answer, so that every trial takes a batch of its own",
     "Choice": "of several picks without putting back, only every other one tells of a unit",
 }
 """Kinds of limbeck's own whose worst case is not composed into a whole run, and why."""

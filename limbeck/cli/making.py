@@ -150,7 +150,7 @@ def distill(
         raise LimbeckError(f"--tune takes no recipe with unpaid settings: {chosen.unpaid}.")
     budget = opt.read_budget(epsilon, delta, chosen.adjacency, declared)
     dataset = lk.read(data, declared, engine=engine, master=master)
-    steps = _steps(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
+    steps = steps_of(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
     if not (no_check or tried or as_json or non_private):
         show_blindness(lk.plan(chosen.method, dataset.schema, budget, check=True))
     common: dict[str, Any] = {
@@ -171,7 +171,7 @@ def distill(
         show_release(release, out)
 
 
-def _steps(planned: Plan) -> dict[str, int]:
+def steps_of(planned: Plan) -> dict[str, int]:
     """How often each measurement of a plan is repeated: its progress counts these."""
     steps = {c.name: c.steps for c in planned.charges}
     return steps | {p.question.name: p.question.steps for p in planned.questions}

@@ -22,6 +22,7 @@ from .dataset import texts_that_count as texts_that_count
 from .draft import draft_schema as draft_schema
 from .images import decode_picture as decode_picture
 from .images import shrink_picture as shrink_picture
+from .partial import read_inputs as read_inputs
 from .partial import read_partial as read_partial
 from .persons import Sharing as Sharing
 from .persons import distinct_digests as distinct_digests

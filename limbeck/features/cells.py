@@ -71,6 +71,11 @@ class Cells:
         return self._number is not None
 
     @property
+    def logarithmic(self) -> bool:
+        """Whether cells get wider as values grow."""
+        return self._edges is not None
+
+    @property
     def values(self) -> int:
         """Cells that hold values; "missing" is one more."""
         if isinstance(self.column, Category):

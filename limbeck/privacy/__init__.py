@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .measurement import Measurement as Measurement
     from .noise import Noise as Noise
     from .noise import Stream as Stream
+    from .poisson.batch_gradient import BatchGradient as BatchGradient
     from .poisson.ghost_features import FeatureGradients as FeatureGradients
     from .poisson.ghost_features import FeatureSpaceGradients as FeatureSpaceGradients
     from .poisson.ghost_features import PulledGradients as PulledGradients
@@ -72,6 +73,7 @@ else:
             "map_spec": "MapSpec",
             "maps": "chunk_rows evaluated",
             "noise": "Noise Stream",
+            "poisson.batch_gradient": "BatchGradient",
             "poisson.ghost_features": "FeatureGradients FeatureSpaceGradients PulledGradients",
             "poisson.ghost_ntk": "TangentGradients",
             "poisson.ghost_plain": "PlainGradients",

@@ -110,6 +110,11 @@ class Release:
         """Read a release; its checksums must hold."""
         folder = Path(folder)
         check_sums(folder)
+        if (folder / "model.npz").exists():
+            raise ReleaseError(
+                f"{folder} holds a model, which has no rows: `limbeck predict` uses it, "
+                "limbeck.Model.load in Python."
+            )
         try:
             certificate = read_certificate(folder)
             schema = Schema.load(folder / "schema.toml")

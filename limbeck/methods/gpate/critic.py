@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ...nets import Discriminator
-from ...privacy import Ballot
+from ...privacy import Question
 from .discriminator_spec import DiscriminatorSpec
 
 Weighted = tuple[Array, Array, Array]
@@ -55,7 +55,7 @@ class Aggregator(Protocol):
     """How the gradients of many teachers become one."""
 
     @property
-    def ballot(self) -> Ballot:
+    def ballot(self) -> Question:
         """The question that is asked of the rows."""
 
     def drawn(self, key: PRNGKeyArray) -> Any:
