@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib import metadata
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from ..schema import Category, Schema
 from .classifiers.trained import TrainedModel
 from .part import choices_of, part_from, plain
 from .source import RowSource
-
-Inquiry = TypeVar("Inquiry", bound="AbstractInquiry")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +93,7 @@ class AbstractInquiry(abc.ABC):
         return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
-    def from_settings(cls: type[Inquiry], settings: Mapping[str, Any]) -> Inquiry:
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """The same with some settings given by name, as recipes give them."""
         known = {f.name: f for f in fields(cls)}
         for name in settings:

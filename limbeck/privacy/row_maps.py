@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import equinox as eqx
 
 
-@runtime_checkable
 class FeatureMap(Protocol):
     """A function of one row: phi(x) with a bound on its norm, evaluated many rows at a time."""
 
