@@ -38,12 +38,13 @@ def lines(
     x: str,
     y: str,
     logarithmic: tuple[bool, bool] = (True, False),
+    from_zero: bool = False,
 ) -> None:
     """Curves over common places, with axes, on a logarithmic scale where wanted."""
     width, height = 720, 440
     canvas = Image.new("RGB", (width + 180, height), "white")  # names stand beside the curves
     draw = ImageDraw.Draw(canvas)
-    every = [v for values in curves.values() for v in values]
+    every = [v for values in curves.values() for v in values] + [0.0] * from_zero
     across = _scale(at, logarithmic[0], EDGE + 20, width - 50)
     down = _scale(every, logarithmic[1], height - EDGE, 40)
     draw.line((EDGE + 20, 40, EDGE + 20, height - EDGE, width - 20, height - EDGE), fill="black")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -45,6 +46,8 @@ AXES = {
 }
 CORES_ROWS, CSV_ROWS, SPARK_ROWS = 2 * 10**6, 5 * 10**6, 10**6
 WORKERS = (1, 2, 4)
+BUSY = 6.0
+"""Load from which on other work must have shared the two cores; four executors and their driver make up to five."""
 ONLY_IF_NAMED = "*/rows/100000000"
 
 
@@ -91,7 +94,7 @@ def measured(folder: Path, shape: Cell) -> Cell:
     )
     if done.returncode:
         raise SystemExit(f"{shape}: {done.stderr[-2000:]}")
-    return shape | json.loads(done.stdout.splitlines()[-1])
+    return shape | json.loads(done.stdout.splitlines()[-1]) | {"load": os.getloadavg()[0]}
 
 
 def known(results: dict[str, Any], shape: Cell) -> Cell | None:
@@ -139,10 +142,13 @@ def growth(results: dict[str, Any]) -> list[str]:
                     for what in curves:
                         curves[what][method] = [c[what] for c in found]
         if axis == "rows" and curves["cpu"]:
+            IMAGES.mkdir(exist_ok=True)
             for what, name in (("cpu", "seconds of a core"), ("peak", "peak memory, GiB")):
-                down = what == "cpu"
-                IMAGES.mkdir(exist_ok=True)
-                plot(IMAGES / f"scale-{what}.png", at, curves[what], x="rows", y=name, logarithmic=(True, down))  # fmt: skip
+                work = what == "cpu"
+                plot(
+                    IMAGES / f"scale-{what}.png", at, curves[what], x="rows of 20 columns", y=name,
+                    logarithmic=(True, work), from_zero=not work,
+                )  # fmt: skip
     return [*lines, "", *slopes]
 
 
@@ -205,6 +211,9 @@ def show(results: dict[str, Any]) -> None:
     order = [name for name in cells() if name in results]
     results = {name: results[name] for name in order}
     lines = [*ratios(results), "", *growth(results)]
+    if any(run.get("load", math.inf) > BUSY for cell in results.values() for run in cell.values()):
+        busy = "Other work shared the cores in some of these runs: seconds of a core and peaks hold, seconds and their ratios mean little."
+        lines = [busy, "", *lines]
     if "spark" in results:
         lines += executors(results["spark"])
     keep("scale", {"cells": results}, "\n".join(lines) + "\n")

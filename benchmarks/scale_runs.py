@@ -23,7 +23,7 @@ PART = 1_000_000
 """Rows of a file."""
 DIFFERENT = 10
 """Files after which the same rows come again, so that 10^8 rows need no more room on disk than 10^7."""
-SPLIT_BYTES = 4 << 20
+SPLIT_BYTES = 2 << 20
 """Bytes of Parquet for one of Spark's tasks."""
 LETTERS = "abcdefgh"
 
