@@ -35,7 +35,7 @@ QUIET = {
     "MALLOC_ARENA_MAX": "1",
 }
 """One thread within a batch: batches are what goes side by side."""
-USUAL = {"kind": "run", "rows": 10**5, "count": 20, "classes": 2, "cores": "0,1"}
+USUAL = {"kind": "run", "rows": 10**6, "count": 20, "classes": 2, "cores": "0,1"}
 METHODS = {"marginals": 16, "dp-merf": 200}
 AXES = {
     "rows": (10**4, 10**5, 10**6, 10**7, 10**8),
@@ -66,6 +66,7 @@ def cells() -> dict[str, dict[str, Cell]]:
     spark = USUAL | {"kind": "spark", "rows": SPARK_ROWS}
     if importlib.util.find_spec("pyspark") and shutil.which("java"):
         wanted["spark"] = {str(workers): spark | {"workers": workers} for workers in WORKERS}
+        wanted["spark"]["few"] = spark | {"workers": 2, "rows": SPARK_ROWS // 10}
     for method, features in METHODS.items():
         for axis in ("count", "features", "classes"):
             for value in AXES[axis]:
@@ -91,6 +92,12 @@ def measured(folder: Path, shape: Cell) -> Cell:
     if done.returncode:
         raise SystemExit(f"{shape}: {done.stderr[-2000:]}")
     return shape | json.loads(done.stdout.splitlines()[-1])
+
+
+def known(results: dict[str, Any], shape: Cell) -> Cell | None:
+    """A run that lies on several axes is made once."""
+    runs = (run for cell in results.values() for run in cell.values())
+    return next((run for run in runs if shape.items() <= run.items()), None)
 
 
 def slope(found: list[Cell], axis: str, what: str) -> float:
@@ -170,19 +177,26 @@ def ratios(results: dict[str, Any]) -> list[str]:
 def executors(cell: dict[str, Cell]) -> list[str]:
     """Spark by number of executors: time, work, and bytes beside those on paper."""
     lines = [
-        "", "| executors | seconds | seconds of a core | encoded row, bytes | between tasks, MB | on paper, MB | to the driver, MB |",
-        "|---|---|---|---|---|---|---|",
+        "", "| executors | rows | seconds | seconds of a core | encoded row, bytes | between tasks, MB | on paper, MB | to the driver, MB |",
+        "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
-    for workers, c in cell.items():
+    for c in cell.values():
         row, paper = c["kept"] / c["rows"], c["tasks"] * c["partials"]
         moved = (c["shuffled"], paper, c["collected"])
         lines.append(
-            f"| {workers} | {c['seconds']:.1f} | {c['cpu']:.1f} | {row:.0f} | "
+            f"| {c['workers']} | {c['rows']:,} | {c['seconds']:.1f} | {c['cpu']:.1f} | {row:.0f} | "
             + " | ".join(f"{b / 1e6:.2f}" for b in moved)
             + " |"
         )
-    if "1" in cell and "2" in cell:
-        lines += ["", f"Two executors were {cell['1']['seconds'] / cell['2']['seconds']:.2f} times as fast as one; the driver shares the cores."]  # fmt: skip
+    one, two, four, few = (cell[name] for name in ("1", "2", "4", "few"))
+    row = (two["cpu"] - few["cpu"]) / (two["rows"] - few["rows"])
+    start = (four["cpu"] - one["cpu"]) / (four["workers"] - one["workers"])
+    lines += [
+        "",
+        f"Two executors were {one['seconds'] / two['seconds']:.2f} times as fast as one, four "
+        f"{one['seconds'] / four['seconds']:.2f} times; the driver shares the cores. A row takes {1e6 * row:.1f} "
+        f"microseconds of a core, an executor more {start:.1f} seconds to begin.",
+    ]
     return lines
 
 
@@ -211,7 +225,9 @@ if __name__ == "__main__":
         wanted = any(fnmatch(name, pattern) for pattern in patterns or ["*"])
         if not wanted or name in results or (fnmatch(name, ONLY_IF_NAMED) and name not in patterns):
             continue
-        found = {key: measured(folder, small(s) if trial else s) for key, s in runs.items()}
+        if trial:
+            runs = {key: small(shape) for key, shape in runs.items()}
+        found = {key: known(results, s) or measured(folder, s) for key, s in runs.items()}
         print(name, json.dumps(found) if trial else "", flush=True)
         if not trial:
             results[name] = found

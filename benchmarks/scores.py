@@ -24,7 +24,6 @@ from _measure import HERE, keep
 
 import limbeck as lk
 from limbeck.papers.bench import Bench, bench
-from limbeck.run import train_classifier
 from limbeck.scores import TWELVE, classifier_scores, legacy_scores, score_chances
 from limbeck.scores.legacy import CANDIDATES
 
@@ -87,8 +86,10 @@ def measure(cell: str) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             book = lk.Ledger(Path(folder) / "ledger.sqlite")
             budget = lk.Budget(float(name), 1e-5)
-            trained = train_classifier(stand.train, budget, ledger=book, seed=0)
-        return score_chances(test[1], trained.scores(test[0]))
+            trained = lk.classify(
+                stand.train, lk.LinearHead(), budget, ledger=book, seed=0, check=False
+            )
+        return score_chances(test[1], trained.classifier.chances(test[0]))
     x, y = {
         "twelve": lambda: stand.rows("train"),
         "images-real": lambda: some(stand, IMAGES),

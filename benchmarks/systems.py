@@ -16,8 +16,10 @@ runs the missing cells whose names contain one of the patterns; without one it p
 
 from __future__ import annotations
 
+import contextlib
 import json
 import resource
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -50,6 +52,9 @@ SMALL_SET, IMAGES_SEEN = 1_000, 300_000
 """Images of a small set, at most, and images that a ConvNet sees: 300 epochs of a small set, fewer of a large one."""
 WIDTHS = (128, 32)
 """Filters of the ConvNet that small sets teach, as published, and large ones, for two cores' sake."""
+PUBLIC = {"mnist": "cifar10", "fashion-mnist": "cifar10", COLOUR: "fashion-mnist"}
+"""What public networks learn from, by the data that they are for; brought to the same shape."""
+NETWORK_STEPS = 600
 FLOORS = {"class-means": ClassMeans(), "single-columns": SingleColumns()}
 
 Figures = dict[tuple[str, int], str]
@@ -65,6 +70,8 @@ class System:
     tables: str = ""
     colour: str = ""
     """The same for CIFAR-10."""
+    wants_network: bool = False
+    """Whether it is given a network that learned from other, public images (`PUBLIC`)."""
     published: Figures = field(default_factory=dict)
     """By data set and epsilon: logistic regression, MLP, CNN in per cent, as far as known."""
 
@@ -89,12 +96,12 @@ SYSTEMS = (
         published=published("- / - / 38.1", "60 / 60 / 52.5", "- / - / 26.3", "51 / 50 / 50.2"),
     ),
     System(
-        name="gs-wgan", images="gs-wgan",
+        name="gs-wgan", images="gs-wgan#quick",
         published=published("- / - / 48.3", "79 / 79 / 84.9", "- / - / 39.2", "68 / 65 / 63.1"),
     ),
     System(name="pate-gan", images="pate-gan#quick-images", tables="pate-gan#quick-tables"),
     System(
-        name="datalens", images="datalens",
+        name="datalens", images="datalens#quick",
         published=published("- / - / 71.2", "- / - / 80.7", "- / - / 64.8", "- / - / 70.6"),
     ),
     System(
@@ -120,7 +127,7 @@ SYSTEMS = (
         ),
     ),
     System(
-        name="dp-mepf", images="dp-mepf", colour="dp-mepf",
+        name="dp-mepf", images="dp-mepf", colour="dp-mepf", wants_network=True,
         published=published("82 / 89 / -", "83 / 89 / -", "75 / 75 / -", "76 / 76 / -"),
     ),
     System(
@@ -175,8 +182,25 @@ def method_of(system: str, data: str) -> tuple[lk.methods.AbstractMethod, str]:
         made = Recipe.load(HERE.parent / "recipes" / f"{path}.toml#{variant}").method
     else:
         made = make_method(kind)
+    if row.wants_network:
+        changes = ",".join([f"network={public_network(data)}", *filter(None, [changes])])
     made = make_method(made.name, made.settings() | settings(changes)) if changes else made
     return made, kind if "#" in kind else "defaults"
+
+
+def public_network(data: str) -> Path:
+    """The file of a network that learned from other images than these; made where there is none yet."""
+    image = lk.datasets.schema(data).image
+    assert image is not None
+    path = (
+        Path(tempfile.gettempdir())
+        / f"limbeck-network-of-{PUBLIC[data]}-{NETWORK_STEPS}-for-{data}.npz"
+    )
+    if not path.exists():
+        make = runpy.run_path(str(HERE.parent / "examples" / "public_network.py"))["main"]
+        with contextlib.redirect_stdout(sys.stderr):
+            make(PUBLIC[data], path, *image.shape, NETWORK_STEPS)
+    return path
 
 
 def halves(data: str, *, held: bool) -> tuple[lk.Schema, Any, Any]:

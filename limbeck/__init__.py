@@ -41,13 +41,16 @@ if TYPE_CHECKING:
     from .ledger import Ledger as Ledger
     from .methods import AIM as AIM
     from .methods import DPCGAN as DPCGAN
+    from .methods import DPDM as DPDM
     from .methods import DPGAN as DPGAN
     from .methods import DPHP as DPHP
     from .methods import DPKIP as DPKIP
     from .methods import DPMEPF as DPMEPF
     from .methods import DPMERF as DPMERF
     from .methods import DPNTK as DPNTK
+    from .methods import DPSGD as DPSGD
     from .methods import GPATE as GPATE
+    from .methods import GSWGAN as GSWGAN
     from .methods import KIP as KIP
     from .methods import METHODS as METHODS
     from .methods import MST as MST
@@ -56,16 +59,20 @@ if TYPE_CHECKING:
     from .methods import PEARL as PEARL
     from .methods import PSG as PSG
     from .methods import DataLens as DataLens
+    from .methods import DPSinkhorn as DPSinkhorn
     from .methods import FullMMD as FullMMD
+    from .methods import LinearHead as LinearHead
     from .methods import Marginals as Marginals
     from .methods import MeasureOnce as MeasureOnce
     from .methods import PrivBayes as PrivBayes
     from .planning import Plan as Plan
     from .planning import plan as plan
     from .release import Images as Images
+    from .release import Model as Model
     from .release import Release as Release
     from .release import Verdict as Verdict
     from .release import verify as verify
+    from .run import classify as classify
     from .run import distill as distill
     from .run import redistill as redistill
     from .run import tune as tune
@@ -92,10 +99,10 @@ else:
             "errors": "BudgetExceeded DataError LimbeckError LimbeckWarning ReleaseError SchemaError",
             "evaluation": "MeasuredScores check evaluate measure_scores",
             "ledger": "Ledger",
-            "methods": "AIM DPCGAN DPGAN DPHP DPKIP DPMEPF DPMERF DPNTK GPATE KIP METHODS MST NDPDC PATEGAN PEARL PSG DataLens FullMMD Marginals MeasureOnce PrivBayes",
-            "release": "Images Release Verdict verify",
+            "methods": "AIM DPCGAN DPDM DPGAN DPHP DPKIP DPMEPF DPMERF DPNTK DPSGD GPATE GSWGAN KIP METHODS MST NDPDC PATEGAN PEARL PSG DPSinkhorn DataLens FullMMD LinearHead Marginals MeasureOnce PrivBayes",
+            "release": "Images Model Release Verdict verify",
             "planning": "Plan plan",
-            "run": "distill redistill tune",
+            "run": "classify distill redistill tune",
             "schema": "Unread Category Date Duration Image Lifetime DateTime Numeric Person Schema",
             "scores": "Scores",
             "version": "__version__",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
+import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from jaxtyping import install_import_hook
 
 # Two test processes share two cores: one thread each is faster than four fighting.
 os.environ.setdefault(
@@ -18,9 +22,43 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent / "
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
+# Shapes and types of arrays, as they are annotated, are held wherever a test calls these rooms: the
+# hook must stand before anything imports them. An int passes for a float, as it does for mypy. Methods
+# are left out: their settings come from recipes, and limbeck has its own words for wrong ones, which
+# the checker's would forestall.
+CHECKED = ("limbeck.features", "limbeck.nets", "limbeck.scores")
+install_import_hook(CHECKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 # No tests: two files of one name, and a program that would run if it were imported.
-collect_ignore = ["conftest.py", "cli/conftest.py", "engines/on_processes.py"]
+collect_ignore = [
+    "conftest.py",
+    "cli/conftest.py",
+    "release/conftest.py",
+    "engines/on_processes.py",
+]
+
+
+GROWTH = 3 << 29
+"""Bytes by which a test process may grow before it forgets its compiled programs, which nobody else drops: they
+would come to some 6 GB. What is needed again comes from the folder of compiled programs."""
+_before = 0  # bytes that it held when it had last forgotten them
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    global _before
+    if sys.platform == "linux" and "jax" in sys.modules and resident() - _before > GROWTH:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
+        # The C library keeps what was freed, in pieces; where it is not glibc it may.
+        getattr(ctypes.CDLL(None), "malloc_trim", lambda spare: 0)(0)
+        _before = resident()
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -92,6 +94,41 @@ def _targeted(**more: object) -> tuple[lk.schema.Column, ...]:
     )
 
 
+RULES = (
+    "bill == income + age",
+    "left >= seen",
+    "left <= seen + 30 days",
+    "town -> country",
+    "not (town = north and smoker = true)",
+    "if ill = unsure then age >= 20",
+)
+"""A sum, an order with a fixed offset, a table, and forbidden combinations of categories and of the label."""
+
+
+def _with_rules(name: str, method: AbstractMethod, target: bool = False) -> Case:
+    """A case whose rows mostly break its rules, with a label or a number as target."""
+    day = datetime.date
+    more = (
+        lk.Numeric(name="bill", min=-10.0, max=1100.0, missing=True),
+        lk.Date(name="left", min=day(2000, 1, 1), max=day(2021, 12, 31)),
+        lk.Category(name="country", values=("here", "there"), missing=True),
+    )
+    countries = {"north": "here", "south": "there", "east": "there"}
+    schema = table_schema(
+        columns=(*(_targeted() if target else table_schema().columns), *more),
+        rules=RULES,
+        tables={"town -> country": countries},
+    )
+
+    def rows() -> pd.DataFrame:
+        return table_rows(150).assign(bill=400.0, left="2010-05-05", country="there")
+
+    def other() -> pd.DataFrame:
+        return _unlike_table().assign(bill=-1e9, left=None, country="nowhere")
+
+    return Case(name, method, schema, rows, other)
+
+
 UNLABELLED_HERMITE = lk.DPHP(**TINY_HERMITE | {"products": 1}, kernel="product", generator="dense")
 VOTES = {
     "aggregation": "confident-gnmax", "projection": 5, "clip": 1e-3, "network": "published",
@@ -148,12 +185,17 @@ CASES = [
     ),
     _table("dp-gan, table", lk.DPGAN(**PLAY)),
     _images("dp-cgan, images", lk.DPCGAN(**PLAY)),
+    _table("dp-sinkhorn, table", lk.DPSinkhorn(**SMALL["dp-sinkhorn"])),
+    _images("dp-sinkhorn, images", lk.DPSinkhorn(**SMALL["dp-sinkhorn"], detail=3)),
     _images("ndpdc, images", lk.NDPDC(per_class=1, tiles=2, views=2, filters=4, steps=2)),
     _table("pate-gan, table", lk.PATEGAN(**TEACH | JUDGED)),
     _images("pate-gan, images", lk.PATEGAN(**TEACH | JUDGED, shards="mixed", verdicts="majority")),
     _table("datalens, table", lk.DataLens(**TEACH)),
     _images("datalens, images", lk.DataLens(**TEACH, **COMPRESSED)),
+    _table("gs-wgan, table", lk.GSWGAN(**SMALL["gs-wgan"])),
+    _images("gs-wgan, images", lk.GSWGAN(**SMALL["gs-wgan"] | {"stretched": False, "updates": 4})),
     _images("psg, images", lk.PSG(**SMALL["psg"])),
+    _images("dpdm, images", lk.DPDM(**SMALL["dpdm"])),
     _images("g-pate, images", lk.GPATE(**TEACH)),
     _table("g-pate, table, the paper's votes", lk.GPATE(**TEACH | VOTES)),
     _table("marginals, table", QUICK),
@@ -173,6 +215,11 @@ CASES = [
         QUICK,
         columns=_targeted(min=None, max=None, outer=(-1e6, 1e6)),
     ),
+    _table("linear-head, table", lk.LinearHead(features=12, steps=3)),
+    _estimating("linear-head", lk.LinearHead(features=12, steps=3)),
+    _images("linear-head, images", lk.LinearHead(steps=3)),
+    _table("dp-sgd, table", lk.DPSGD(**SMALL["dp-sgd"])),
+    _images("dp-sgd, images", lk.DPSGD(**SMALL["dp-sgd"])),
     _table("aim, table", lk.AIM(**FEW_GROUPS, rounds=3, round_steps=2, last_steps=2)),
     _table(
         "mst, no label, rows measured",
@@ -181,12 +228,22 @@ CASES = [
         columns=_unlabelled(),
     ),
     _estimating("privbayes", lk.PrivBayes(**FEW_GROUPS)),
+    _with_rules("marginals, all kinds of rules, a number as target", QUICK, target=True),
+    _with_rules("dp-merf, all kinds of rules", lk.DPMERF(**TINY)),
+    _with_rules(
+        "aim, all kinds of rules", lk.AIM(**FEW_GROUPS, rounds=3, round_steps=2, last_steps=2)
+    ),
 ]
+
+
+def verb(method: AbstractMethod) -> Callable[..., Any]:
+    """What runs a method: `distill` those that make rows, `classify` those that make a model."""
+    return lk.classify if method.makes == "model" else lk.distill
 
 
 def release_in_law_mode(case: Case, rows: object, folder: Path) -> dict[str, bytes]:
     """A release that must hold nothing of the rows: they are multiplied by zero inside `Private`."""
-    lk.distill(
+    verb(case.method)(
         case.dataset(rows),
         case.method,
         lk.Budget(1.0, 1e-5),

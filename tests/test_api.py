@@ -15,8 +15,8 @@ PUBLIC = {
     "Unread", "Category", "Date", "Duration", "Image", "DateTime", "Numeric", "Lifetime", "Person", "Schema",
     "Dataset", "read", "draft_schema", "check", "audit", "Audit",
     "redistill", "evaluate", "Scores", "measure_scores", "MeasuredScores", "tune",
-    "Budget", "Ledger", "Plan", "plan", "distill", "Release", "Images", "verify", "Verdict",
-    "AIM", "DPCGAN", "DPGAN", "DPHP", "DPKIP", "DPMEPF", "DPMERF", "DPNTK", "DataLens", "FullMMD", "GPATE", "KIP", "Marginals", "MeasureOnce", "METHODS", "MST", "NDPDC", "PATEGAN", "PEARL", "PSG", "PrivBayes",
+    "Budget", "Ledger", "Plan", "plan", "distill", "classify", "Model", "Release", "Images", "verify", "Verdict",
+    "AIM", "DPCGAN", "DPDM", "DPGAN", "DPHP", "DPKIP", "DPMEPF", "DPMERF", "DPNTK", "DPSinkhorn", "DPSGD", "DataLens", "FullMMD", "GPATE", "GSWGAN", "KIP", "LinearHead", "Marginals", "MeasureOnce", "METHODS", "MST", "NDPDC", "PATEGAN", "PEARL", "PSG", "PrivBayes",
     "datasets",
 }  # fmt: skip
 

@@ -54,13 +54,20 @@ def test_delta_suits_the_declared_rows(rows: int | None, delta: float) -> None:
     budget.check_rows(rows)  # warnings are errors here
 
 
-def test_the_whole_road_as_typed(book: lk.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_road_as_typed(
+    tmp_path: Path, book: lk.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lk.DPMERF, "__init__", _with_few(lk.DPMERF.__init__))
     data = lk.read(table_rows(200), table_schema())
     release = lk.distill(data, "dp-merf", 1.0, ledger=book)
     assert release.certificate["guarantee"]["delta"] == 1e-5
     frame = table_rows(60, seed=1)
     assert lk.evaluate(release, frame) == lk.evaluate(release, lk.read(frame, release.schema))
+    release.save(tmp_path / "release")
+    assert lk.evaluate(str(tmp_path / "release"), frame).test_rows == 60
+    for verb in (lk.evaluate, lk.measure_scores, lk.redistill):
+        with pytest.raises(lk.ReleaseError, match="Expected a release.*got DataFrame"):
+            verb(frame, frame, 0.5) if verb is lk.measure_scores else verb(frame, frame)  # type: ignore[operator]
     paid = lk.measure_scores(release, frame, 0.5, ledger=book)
     assert paid.certificate["guarantee"]["epsilon"] == 0.5
     with pytest.raises(lk.DataError, match="another schema"):

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent / "limbeck"
 INNER = {
     "_bounded",
     "_encoded",
+    "_persons",
     "_rows",
     "_values",
     "_content",
@@ -29,16 +30,21 @@ MAY_TOUCH = {
     },  # reads them before it pays, to resume on the same ones
     "data/bare.py": {
         "_encoded",
+        "_persons",
         "_source",
     },  # the one other door: encoded rows, or values as they are
     "engines/processes.py": {"_encoded", "_source"},  # sums a part of the rows for another process
 }
 
-DOORS = ("bare_rows", "bare_values")
+DOORS = ("bare_rows", "bare_values", "lines_left_out", "lines_of", "rows_of_nobody")
 
 MAY_SEE_BARE_ROWS = {
+    "data/bare.py",  # what they are made of
+    "data/draft.py",  # refuses files of which no line could be read, before there is a schema
     "release/release.py",  # released rows, read back
     "release/deep.py",
+    "release/model.py",  # rows that a released model predicts
+    "evaluation/predictions.py",  # internal scores of a released model
     "evaluation/learner.py",  # released rows
     "evaluation/internal.py",  # counts of rows, in internal scores
     "evaluation/looking.py",  # `limbeck check`: internal, noted in the ledger, told by certificates

@@ -11,7 +11,18 @@ import pytest
 ROOT = Path(__file__).parent.parent / "limbeck"
 
 ORDER = [
-    {"chunks", "draws", "errors", "memory", "lazy", "machine", "npz", "progress", "version"},
+    {
+        "arrays",
+        "chunks",
+        "draws",
+        "errors",
+        "memory",
+        "lazy",
+        "machine",
+        "npz",
+        "progress",
+        "version",
+    },
     {"schema", "outside", "accounting"},
     {"data", "nets"},
     {"features", "datasets"},

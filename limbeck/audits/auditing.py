@@ -15,7 +15,7 @@ from ..methods import METHODS, AbstractMeasureOnce, AbstractMethod
 from ..planning import Plan, choice_of, plan
 from ..privacy import Gradients, Noise, Planned
 from ..progress import Progress
-from ..release import Release, certificate_digest, verify
+from ..release import certificate_digest, load, verify
 from ..schema import Category, Column, Numeric, Schema
 from ..version import __version__
 from .bounds import AT_DELTA, CONFIDENCE
@@ -133,7 +133,7 @@ def _of_release(folder: Path) -> _Subject:
     from ..release.questions import known_method
 
     verify(folder)
-    release = Release.load(folder)
+    release = load(folder)
     certificate = release.certificate
     method = known_method(certificate)
     if isinstance(method, str):

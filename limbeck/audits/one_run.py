@@ -137,6 +137,8 @@ def attacked_release(run: CanaryRun, *, seed: int = 0) -> Finding:
     """What the released rows alone tell of the canaries: by distance to the nearest, and by how much
     likelier a canary is among them than among other rows. Weak attacks: they prove little."""
     start, schema = time.perf_counter(), run.schema.without_person()
+    if run.product.source.kind == "model":
+        return _finding("release", run, _sureness(run), "the model's own certainty", 0.0)
     fixed = run.product.source.kind == "distilled"
     rows = len(run.product.source.labels) if fixed else RELEASED
     drawn = draw(schema, run.product.source, rows, seed=seed)
@@ -151,6 +153,14 @@ def attacked_release(run: CanaryRun, *, seed: int = 0) -> Finding:
     best = max(found, key=lambda finding: finding.bound or 0.0)
     facts = {str(f.facts["seen"]): dict(f.facts) for f in found}
     return replace(best, seconds=time.perf_counter() - start, facts=facts)
+
+
+def _sureness(run: CanaryRun) -> np.ndarray:
+    """How sure a released model is of each canary's class, beside half of the others."""
+    held = bare_rows(read(run.canaries, run.schema.without_person()))  # made up
+    chances = run.product.source.chances(run.schema.expand(np.asarray(held.cells)))
+    own = chances[np.arange(len(chances)), np.maximum(held.labels, 0)]
+    return own - np.median(own)
 
 
 def _finding(part: str, run: CanaryRun, scores: np.ndarray, seen: str, seconds: float) -> Finding:

@@ -22,7 +22,7 @@ from ..accounting import Charge
 from ..data import Dataset
 from ..methods import AbstractMeasureOnce, AbstractMethod
 from ..planning import Plan
-from ..privacy import Measurement, Mechanism, Noise, Planned, Private, Question
+from ..privacy import Measurement, Mechanism, Noise, Planned, Private, Question, Turns
 from ..privacy.questions.choice import FINE
 
 ROUNDING = 1e-9
@@ -184,7 +184,10 @@ class Replay:
         whole = self._whole = replayed(self.plan, data, {})
         counted = Counter(self.charge_of(name).name for name in whole.seen)
         for charge in self.plan.charges:
+            question = planned_question(self.plan, charge.name).question
             steps = 1 if charge.mechanism == "permute-and-flip" else charge.steps
+            if isinstance(question, Turns):  # a record pays for the turns of one teacher: see below
+                steps = question.steps
             if counted[charge.name] != steps:
                 self.broken.append(
                     f"'{charge.name}' was answered {counted[charge.name]} times and charged "

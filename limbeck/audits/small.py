@@ -36,13 +36,21 @@ SMALL: dict[str, dict[str, Any]] = {
         "teachers": 6, "updates": 4, "points": 6, "teacher_rate": 0.05, "code": 3, "hidden": (6,),
         "channels": (2, 2), "networks": 1, "network_width": 4, "features": 8,
     },
+    "gs-wgan": {
+        "teachers": 3, "updates": 6, "points": 6, "teacher_rate": 0.05, "code": 3, "hidden": (6,),
+        "channels": (2, 2), "teacher_hidden": (4,), "teacher_steps": 2,
+    },
     "dp-kip": {"per_class": 1, "epochs": 0.6, "batch": 20, "clip": 1e-3, "start": "noise"},
     "ndpdc": {"per_class": 1, "tiles": 2, "views": 2, "filters": 4, "steps": 2},
     "psg": {
         "per_class": 1, "networks": 2, "moments": 2, "batch": 20, "filters": 2, "inner": 2, "updates": 2,
     },
+    "dpdm": {"steps": 4, "batch": 20, "draws": 2, "width": 3, "sampler_steps": 2},
+    "linear-head": {"features": 12, "steps": 4},
+    "dp-sgd": {"steps": 6, "batch": 20, "filters": 2, "hidden": (4,)},
     "dp-gan": PLAY,
     "dp-cgan": PLAY,
+    "dp-sinkhorn": {"steps": 3, "batch": 20, "points": 6, "rounds": 4, "code": 3, "hidden": (6,)},
     "pate-gan": {
         "teachers": 6, "updates": 3, "points": 6, "teacher_rate": 0.05, "code": 3, "hidden": (6,),
         "channels": (2, 2), "networks": 1, "network_width": 4, "features": 8, "student_hidden": (4,),

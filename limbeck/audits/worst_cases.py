@@ -31,6 +31,7 @@ from ..privacy import (
     RowSums,
     StateCounts,
     Sum,
+    Turns,
     Votes,
 )
 from ..privacy.estimate.quantiles import ColumnHistogram, Edges
@@ -260,6 +261,13 @@ def _directions(question: Any) -> WorstCase:
     )
 
 
+def _turns(question: Any) -> WorstCase:
+    """All turns of the one teacher whose shard holds the unit."""
+    asked = replace(question, size=1, count=question.rounds, teachers=1)
+    faculty = Faculty(Turncoat(1, votes=False, count=1))
+    return WorstCase(asked, faculty, {"question": jnp.zeros(1)}, 1, stacked=True)
+
+
 def _choice(question: Any) -> WorstCase | None:
     if question.picks > 1:
         return None
@@ -279,9 +287,11 @@ _MAKERS: dict[type[Question], Callable[[Any], WorstCase | None]] = {
     Gradients: _gradients,
     Votes: _votes,
     Directions: _directions,
+    Turns: _turns,
 }
 NOT_BUILT = {
     "FrequentValues": "its answer is a list of texts, drawn from counts that a threshold hides",
+    "BatchGradient": "one unit moves the whole answer, so that every trial takes a batch of its own",
     "Choice": "of several picks without putting back, only every other one tells of a unit",
 }
 """Kinds of limbeck's own whose worst case is not composed into a whole run, and why."""

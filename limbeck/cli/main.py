@@ -16,6 +16,7 @@ import typer
 
 from ..errors import LimbeckError, LimbeckWarning
 from .audit import audit
+from .classifying import classify, predict
 from .ledger import ledger
 from .making import check, distill, plan, redistill, schema
 from .methods import methods
@@ -40,6 +41,8 @@ VERBS = (
     distill,
     redistill,
     sample,
+    classify,
+    predict,
     verify,
     audit,
     evaluate,

@@ -16,6 +16,7 @@ from .show import (
     print_json,
     progress_bars,
     say_what_is_open,
+    show_blindness,
     show_look,
     show_plan,
     show_refusal,
@@ -47,7 +48,7 @@ def check(data: opt.DataPath, schema: opt.SchemaPath, as_json: opt.AsJson = Fals
     """Look whether the rows fit their schema. For your eyes alone: noted, and told by later certificates.
 
     Exit code 2: `distill` would stop, since most cells of a column do not fit, or over a tenth of them are empty
-    where no gaps are declared.
+    where no gaps are declared, or since hardly any rows could be read.
     """
     import limbeck as lk
 
@@ -56,7 +57,7 @@ def check(data: opt.DataPath, schema: opt.SchemaPath, as_json: opt.AsJson = Fals
         print_json(look.facts())
     else:
         show_look(look)
-    if look.unusable:
+    if look.unusable or look.too_few:
         raise typer.Exit(2)
 
 
@@ -149,7 +150,9 @@ def distill(
         raise LimbeckError(f"--tune takes no recipe with unpaid settings: {chosen.unpaid}.")
     budget = opt.read_budget(epsilon, delta, chosen.adjacency, declared)
     dataset = lk.read(data, declared, engine=engine, master=master)
-    steps = _steps(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
+    steps = steps_of(lk.plan(chosen.method, dataset.schema, budget)) if console.is_terminal else {}
+    if not (no_check or tried or as_json or non_private):
+        show_blindness(lk.plan(chosen.method, dataset.schema, budget, check=True))
     common: dict[str, Any] = {
         "out": out, "rows": chosen.rows, "seed": seed, "force": force, "pay_again": pay_again,
         "check": not no_check,
@@ -168,9 +171,10 @@ def distill(
         show_release(release, out)
 
 
-def _steps(planned: Plan) -> dict[str, int]:
+def steps_of(planned: Plan) -> dict[str, int]:
     """How often each measurement of a plan is repeated: its progress counts these."""
-    return {c.name: c.steps for c in planned.charges}
+    steps = {c.name: c.steps for c in planned.charges}
+    return steps | {p.question.name: p.question.steps for p in planned.questions}
 
 
 def redistill(

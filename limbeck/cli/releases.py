@@ -114,12 +114,15 @@ def evaluate(
     import limbeck as lk
 
     from ..outside import place_outside
+    from ..release import load
 
     if out is not None:
         place_outside(out, "scores")  # before anything is paid or computed
     say_what_is_open(release)
-    given = lk.Release.load(release)
+    given = load(release)
     if releasable is not None:
+        if isinstance(given, lk.Model):
+            raise LimbeckError("--releasable counts what released rows teach, and this is a model.")
         if train is not None or full or seeds is not None or fid is not None:
             raise LimbeckError(
                 "--releasable counts the predictions of one classifier; it goes without --train, "
@@ -129,7 +132,7 @@ def evaluate(
         return
     if pay_again:
         raise LimbeckError("--pay-again goes with --releasable: nothing else is paid for here.")
-    tested = lk.read(test, given.schema)
+    tested = test if isinstance(given, lk.Model) else lk.read(test, given.schema)
     control = None if train is None else lk.read(train, given.schema)
     with progress_bars(quiet=as_json) as report:
         scores = lk.evaluate(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..evaluation import Look, MeasuredScores
     from ..ledger import Account
     from ..planning import Plan
-    from ..release import Release, Verdict
+    from ..release import Model, Release, Verdict
     from ..scores import Scores
 
 
@@ -205,6 +205,19 @@ def _show_check(planned: Plan) -> None:
     )
 
 
+def show_blindness(planned: Plan) -> None:
+    """Said before a run whose check cannot tell anything, by the number of rows that is declared."""
+    from ..schema import enough_rows
+
+    units, person = planned.schema.units, planned.schema.person
+    least = 0.0 if planned.check is None else enough_rows(planned.check.charges[0].noise)
+    if units is not None and units * (person.rows_at_most if person else 1) < least:
+        console.print(
+            f"With so few rows the noisy check cannot tell whether the file fits its schema (it can from about "
+            f"{math.ceil(least):,}): hold them against it with `limbeck check` first."
+        )
+
+
 def show_spent(account: Account) -> None:
     """What was spent so far, in a line."""
     console.print(
@@ -218,13 +231,16 @@ def show_refusal(why: str) -> None:
     console.print(f"[yellow]`distill` would refuse this run:[/] {escape(why)}")
 
 
-def show_release(release: Release, out: Path) -> None:
+def show_release(release: Release | Model, out: Path) -> None:
     """What a release holds and what it cost."""
     certificate = release.certificate
     guarantee, shares = certificate["guarantee"], certificate["shares"]
-    rows = len(release.data.images) if hasattr(release.data, "images") else len(release.data)
+    if hasattr(release, "label"):
+        what = f"a model that predicts '{escape(release.label)}'"
+    else:
+        what = f"{release.rows} {'images' if release.schema.image else 'rows'}"
     console.print(
-        f"[green]Released[/] {rows} {'images' if release.schema.image else 'rows'} to {escape(str(out))}: epsilon "
+        f"[green]Released[/] {what} to {escape(str(out))}: epsilon "
         f"{guarantee['epsilon']}, delta {guarantee['delta']:g}, protecting {escape(guarantee['unit_of_privacy'])}."
     )
     for charge in certificate["charges"]:
@@ -303,8 +319,9 @@ def show_scores(scores: Scores) -> None:
         )
     for note in dict.fromkeys(f"{s.name}: {s.note}" for s in scores.scores if s.note):
         console.print(f"  {note}", markup=False)
+    released = f"{scores.released_rows} released rows" if scores.released_rows else "A model"
     console.print(
-        f"{scores.released_rows} released rows, {scores.test_rows} real test rows. "
+        f"{released}, {scores.test_rows} real test rows. "
         f"[yellow]{escape(scores.stamp.capitalize())}.[/]"
     )
 

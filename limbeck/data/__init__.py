@@ -4,6 +4,8 @@ from .ahead import THREADS as THREADS
 from .bare import bare_rows as bare_rows
 from .bare import bare_values as bare_values
 from .bare import check_here as check_here
+from .bare import lines_left_out as lines_left_out
+from .bare import rows_of_nobody as rows_of_nobody
 from .cells import READABLE as READABLE
 from .cells import check_types as check_types
 from .cells import family as family
@@ -20,6 +22,7 @@ from .dataset import texts_that_count as texts_that_count
 from .draft import draft_schema as draft_schema
 from .images import decode_picture as decode_picture
 from .images import shrink_picture as shrink_picture
+from .partial import read_inputs as read_inputs
 from .partial import read_partial as read_partial
 from .persons import Sharing as Sharing
 from .persons import distinct_digests as distinct_digests

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from ..errors import DataError
 from ..schema import Raw
+from .csv_files import CsvSource, cleaned, records
 from .dataset import Dataset, Rows
 
 
@@ -26,6 +27,25 @@ def bare_rows(data: Dataset) -> Rows:
     """The encoded rows of a data set, as they are."""
     check_here(data)
     return data._encoded()
+
+
+def lines_left_out(data: Dataset) -> int:
+    """How many lines of a CSV file have more or fewer fields than its first, so that they are left out."""
+    source = data._source
+    return lines_of(source) - len(data._encoded()) if isinstance(source, CsvSource) else 0
+
+
+def lines_of(source: CsvSource) -> int:
+    """How many lines a CSV file has after the first, blank ones aside."""
+    blocks = (cleaned(lines, source.delimiter, source.encoding) for lines in records(source.path))
+    return sum(bool(line) for block in blocks for line in block.split(b"\n"))
+
+
+def rows_of_nobody(data: Dataset) -> int:
+    """How many rows have no id, where persons are protected: they count for nothing."""
+    check_here(data)
+    data._encoded()
+    return 0 if data._persons is None else int((~data._persons.any(axis=1)).sum())
 
 
 def bare_values(data: Dataset) -> Iterator[Mapping[str, Raw]]:

@@ -44,12 +44,12 @@ class CsvSource:
         types = _types(schema)
 
         def read(lines: bytes) -> list[Mapping[str, Raw]]:
-            clean = _clean(lines, self.delimiter, self.encoding)
+            clean = cleaned(lines, self.delimiter, self.encoding)
             table = self._table(clean, types)
             return [raw_columns(batch, schema, schema.decimal) for batch in table.to_batches()]
 
         try:
-            with closing(in_order(read, _records(self.path))) as read_blocks:
+            with closing(in_order(read, records(self.path))) as read_blocks:
                 for batches in read_blocks:
                     yield from batches
         except (OSError, EOFError, zlib.error) as error:
@@ -122,7 +122,7 @@ def open_bytes(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb")) if packed else open(path, "rb")
 
 
-def _records(path: Path) -> Iterator[bytes]:
+def records(path: Path) -> Iterator[bytes]:
     """The lines after the first, many at a time."""
     header = True
     for lines in _whole_lines(path):
@@ -132,7 +132,7 @@ def _records(path: Path) -> Iterator[bytes]:
             yield lines
 
 
-def _clean(lines: bytes, delimiter: str, encoding: str) -> bytes:
+def cleaned(lines: bytes, delimiter: str, encoding: str) -> bytes:
     """Lines so cleaned that none changes how others are read.
 
     One line is one record, and lines end with LF (or CR LF); a CR elsewhere becomes a blank. Bytes
@@ -220,6 +220,8 @@ def csv_header(
     if not line.strip():
         raise DataError(f"{path} is empty: expected a line of column names.")
     text = _header_text(line, path, encoding)
+    if text.lower().startswith("sep=") and len(text.strip()) <= len("sep=;"):
+        raise DataError(f"{path} begins with `sep=`, a line for spreadsheets alone. Take it out.")
     if "\r" in text.removesuffix("\n").removesuffix("\r"):
         raise DataError(f"{path}: its lines end with CR alone. Save it with LF or CR LF line ends.")
     delimiter = delimiter or max(",;\t|", key=text.count)

@@ -6,13 +6,15 @@ to confirm, which is why a draft stays `confirmed = false`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from ..errors import DataError
+from ..errors import DataError, LimbeckWarning
 from ..schema import UNFILLED, Category, Image, Schema, Values, check_encoding, toml_value
 from . import csv_files, images, tables
+from .bare import lines_of
 from .cells import family
 from .column_names import check_names
 from .guess import guess, guess_decimal
@@ -53,6 +55,8 @@ def draft_schema(source: object, *, names_are_right: bool = False, encoding: str
     probe = Schema(dataset="draft", columns=tuple(Category(name=n, most=1) for n in names))
     first = next(iter(islice(opened.chunks(probe), 1)), None)
     raws = {} if first is None else {n: raw for n, raw in first.items() if isinstance(raw, Values)}
+    if not raws:
+        _say_that_none_was_read(opened, _where(source))
     facts: dict[str, object] = {"names_are_right": True} if names_are_right else {}
     delimiter = getattr(opened, "delimiter", ",")
     decimal = guess_decimal(raws) if isinstance(opened, csv_files.CsvSource) else "."
@@ -66,6 +70,20 @@ def draft_schema(source: object, *, names_are_right: bool = False, encoding: str
         facts["encoding"] = UNFILLED
     columns = "".join(_draft(n, raws.get(n), decimal) for n in names)
     return _head(nested, facts) + columns + _LABEL_HINT
+
+
+def _say_that_none_was_read(opened: object, where: str) -> None:
+    """A file of column names alone may be drafted; one whose lines are all left out has other names."""
+    if isinstance(opened, csv_files.CsvSource) and lines_of(opened):
+        raise DataError(
+            f"{where}: none of its lines has as many fields as its first one ({len(opened.names)}). Does something else "
+            "stand before the line of column names, or are there delimiters within fields, without quotes?"
+        )
+    warnings.warn(
+        f"{where}: no row was read, so the kinds of its columns are not known.",
+        LimbeckWarning,
+        stacklevel=3,
+    )
 
 
 def _head(ignore: list[str], facts: Mapping[str, object]) -> str:

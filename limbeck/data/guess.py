@@ -27,6 +27,8 @@ SLASHES = ("%d/%m/%Y", "%m/%d/%Y")
 """Patterns alike but for what comes first, day or month."""
 CLOCKS = ("", " %H:%M", " %H:%M:%S")
 TRUTHS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("0", "1"))
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+"""Numbers with separators of thousands, which are not read."""
 KINDS = "integer, float, category, boolean, date, datetime, duration, id, text or label"
 
 
@@ -46,6 +48,7 @@ def guess(name: str, raw: Values | None, decimal: str = ".") -> Guess:
     for first_guess in (
         _aside(name, texts, raw),
         _boolean(texts),
+        _separated(texts, decimal),
         _number(texts, decimal),
         _moment(texts),
         _duration(texts),
@@ -59,7 +62,10 @@ def guess_decimal(raws: Mapping[str, Values]) -> str:
     """A comma, if some column has numbers with it and no column has numbers with a point."""
     columns = [[t.strip() for t in raw.distinct[:CELLS] if t.strip()] for raw in raws.values()]
     commas = any(
-        texts and _most(texts, _comma) and any("," in t for t in texts) for texts in columns
+        texts
+        and _most(texts, _comma)
+        and any("," in t and not THOUSANDS.fullmatch(t) for t in texts)
+        for texts in columns
     )
     points = any(
         texts and _most(texts, _point) and any(re.search(r"\.\d{1,2}$", t) for t in texts)
@@ -107,7 +113,7 @@ def _boolean(texts: list[str]) -> Guess | None:
     pair = next((p for p in TRUTHS if words <= set(p)), None)
     if pair is None or (pair == ("0", "1") and len(words) < 2):
         return None
-    if pair == ("false", "true"):
+    if pair == ("false", "true") and not all(t.isupper() for t in texts):
         return Guess("boolean", ("missing = false",))
     spelling = {t.lower(): t for t in texts}
     values: list[object] = [0, 1] if pair == ("0", "1") else [_like(w, spelling) for w in pair]
@@ -138,6 +144,16 @@ def _number(texts: list[str], decimal: str) -> Guess | None:
     digits = max(len(f[1] or "") if f else DIGITS + 1 for f in fractions)
     decimals = [f"decimals = {digits}   # digits after the point"] if digits <= DIGITS else []
     return Guess("float", _bounds(hint, *decimals, scale))
+
+
+def _separated(texts: list[str], decimal: str) -> Guess | None:
+    """Numbers with separators of thousands: of those too small for one, too."""
+    plain = decimal == "." and any(map(THOUSANDS.fullmatch, texts))
+    if not plain or not _most(texts, lambda t: _point(t) or THOUSANDS.fullmatch(t) is not None):
+        return None
+    return _category()._replace(
+        hint="separators of thousands are not read: write such numbers plainly. Or " + KINDS
+    )
 
 
 def _moment(texts: list[str]) -> Guess | None:

@@ -1,4 +1,4 @@
-"""Frames that hold some of a schema's columns: what they give is kept, the rest is filled in."""
+"""Rows that hold some of a schema's columns: what they give is kept, the rest is filled in or predicted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from ..errors import DataError
 from ..schema import Schema, Values, as_numbers
 from .csv_files import CsvSource
+from .dataset import Dataset
 from .reading import open_source
-from .tables import FrameSource, ParquetSource
+from .tables import FrameSource, ParquetSource, QuerySource
 
 
 def read_partial(
@@ -51,3 +52,22 @@ def read_partial(
     return {n: np.concatenate(c) for n, c in cells.items()}, {
         n: np.concatenate(k) for n, k in known.items()
     }
+
+
+def read_inputs(source: object, schema: Schema) -> Dataset:
+    """Rows whose label is not known, or not looked at: all declared columns but the label, and no others.
+
+    Args:
+        source: As `read` takes it.
+        schema: Of rows with their label.
+    """
+    opened = open_source(source, schema.encoding, schema.delimiter)
+    names: list[str] = []
+    if isinstance(opened, CsvSource):
+        names = list(opened.names)
+    elif isinstance(opened, FrameSource | ParquetSource | QuerySource):
+        names = list(opened.schema.names)
+    inputs = tuple(c for c in schema.columns if c.kind != "label")
+    known = {c.name for c in inputs}
+    left_out = tuple(name for name in names if name not in known)
+    return Dataset(replace(schema, columns=inputs, person=None, unread=(), ignore=left_out), opened)

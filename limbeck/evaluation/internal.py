@@ -13,16 +13,17 @@ from ..errors import DataError, LimbeckError, LimbeckWarning, positive
 from ..features import Inception, load_inception
 from ..methods import Distilled
 from ..progress import Progress
-from ..release import Images, Release, certificate_digest
+from ..release import Images, Model, Release, certificate_digest, load
 from ..schema import counted, fits_of
 from ..scores import Scores, battery, strongest
+from .predictions import predicted_scores
 
 MISREAD = 0.1
 """Share of a column's test cells that do not fit from which on scores are warned of."""
 
 
 def evaluate(
-    release: Release,
+    release: Release | Model | str | Path,
     test: object,
     *,
     train: object = None,
@@ -33,10 +34,11 @@ def evaluate(
 ) -> Scores:
     """Train on the released rows, test on real ones, and compare distributions.
 
-    Real rows are used without noise, so the scores are internal: not covered by epsilon.
+    Real rows are used without noise, so the scores are internal: not covered by epsilon. Of a model the
+    predictions themselves are scored, and nothing else.
 
     Args:
-        release: From `limbeck.distill` or `Release.load`.
+        release: From `limbeck.distill`, or a model, from `limbeck.classify`; or the folder of one.
         test: Real rows that it was not made from: a frame, a path or arrays, as `limbeck.read`
             takes them, or what it gave.
         train: Real training rows. With them every trained score is repeated on as many real rows.
@@ -46,6 +48,11 @@ def evaluate(
             distance in its features.
         progress: Called with a score and the fraction of it that is done.
     """
+    if isinstance(release, str | Path):
+        release = load(release)
+    if isinstance(release, Model):
+        return predicted_scores(release, test, more=(train, full or None, seeds, fid))
+    release = Release.of(release)
     seeds = seeds if seeds is not None else 3 if full else 1
     positive(seeds=seeds)
     inception = None if fid is None else _inception(Path(fid), release)
@@ -71,7 +78,7 @@ def evaluate(
 
 def _inception(path: Path, release: Release) -> Inception:
     if release.schema.image is None:
-        raise LimbeckError("--fid compares pictures, and this release is a table.")
+        raise LimbeckError("`fid` compares pictures, and this release is a table.")
     return load_inception(path, release.schema.image.shape)
 
 

@@ -9,13 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..data import Dataset, bare_rows, bare_values, check_here
+from ..data import Dataset, bare_rows, bare_values, check_here, lines_left_out, rows_of_nobody
 from ..errors import DataError
 from ..ledger import Ledger
-from ..schema import STATES, band_of, counted, fits_of
+from ..schema import STATES, band_of, counted, far_fewer, fits_of, too_few
 
 WORTH_A_WORD = 0.01
 """Share of unusable cells from which on a column is named."""
+SPLIT = (
+    "{} of the lines have more or fewer fields than the first, and are left out: decimal commas or delimiters within "
+    "fields, without quotes?"
+)
+WITHOUT_ID = "{} of the rows have no id of a person, and count for nothing: is [person] right about column and kind?"
+BROKEN = "rule '{}': {} of the rows break it. Is it right? Released rows will keep it."
+MANY = ("over 10 %", "nearly all")
+"""Bands of rows that break a rule from which on the rule is doubted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +44,12 @@ class Look:
     are declared."""
     fits_nothing: bool
     """Whether no column fits: the schema is another file's, or a draft that was filled in blindly."""
+    too_few: bool
+    """Whether `distill` would stop, since no row or less than a quarter of the declared ones could be read."""
+    left_out: str
+    """Roughly how many lines of a CSV file were left out, as they have more or fewer fields than the first."""
+    without_id: str
+    """Roughly how many rows have no id where persons are protected, so that they count for nothing."""
     rules: dict[str, str]
     """Of each rule between columns: roughly how many rows break it."""
 
@@ -64,14 +78,33 @@ def check(data: Dataset, *, ledger: Ledger | None = None) -> Look:
     states = bare_rows(data).states
     assert states is not None
     fits = fits_of(schema.columns, counted(states))
+    rows, left_out, of_nobody = len(states), lines_left_out(data), rows_of_nobody(data)
+    doubts = [
+        text.format(band_of(count, whole))
+        for text, count, whole in (
+            (SPLIT, left_out, rows + left_out),
+            (WITHOUT_ID, of_nobody, rows),
+        )
+        if count > WORTH_A_WORD * whole
+    ]
+    few = of_nobody == rows or far_fewer(fits, schema.units)
+    if few:
+        noun = "persons" if schema.person and rows > of_nobody else "rows"
+        doubts.insert(0, too_few(noun, schema.units if rows > of_nobody else None))
+    rules = _rules_broken(data)
+    doubts += [f.words for f in fits if f.exceeds(WORTH_A_WORD)]
+    doubts += [BROKEN.format(rule, band) for rule, band in rules.items() if band in MANY]
     return Look(
         dataset=schema.dataset,
         bands={f.column.name: {n: f.band(i) for i, n in enumerate(STATES)} for f in fits},
         declared={f.column.name: f.column.declared for f in fits},
-        doubts=tuple(f.words for f in fits if f.exceeds(WORTH_A_WORD)),
+        doubts=tuple(doubts),
         unusable=tuple(f.column.name for f in fits if f.stops),
         fits_nothing=all(f.mostly_unusable for f in fits),
-        rules=_rules_broken(data),
+        too_few=few,
+        left_out=band_of(left_out, rows + left_out),
+        without_id=band_of(of_nobody, rows),
+        rules=rules,
     )
 
 

@@ -197,7 +197,7 @@ class MeasuredScores:
 
 
 def measure_scores(
-    release: Release,
+    release: Release | str | Path,
     test: object,
     budget: Budget | float,
     *,
@@ -211,7 +211,7 @@ def measure_scores(
     """Count, with noise, what a classifier trained on a release says about real test rows.
 
     Args:
-        release: From `limbeck.distill` or `Release.load`.
+        release: From `limbeck.distill`, or its folder.
         test: Real rows that it was not made from, as `evaluate` takes them.
         budget: Charged to the data set that the schema names, like any release. Epsilon alone will
             do: delta then suits the declared rows.
@@ -225,6 +225,7 @@ def measure_scores(
     Raises:
         BudgetExceeded: The data set's lifetime budget does not allow it; nothing was counted.
     """
+    release = Release.of(release)
     if out is not None:
         place_outside(out, "scores")  # before anything is paid
     tested = real_rows(test, release)

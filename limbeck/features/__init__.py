@@ -37,6 +37,7 @@ from .ntk import ConvolutionalNTK as ConvolutionalNTK
 from .ntk import FullyConnectedNTK as FullyConnectedNTK
 from .perceptual import Perceptual as Perceptual
 from .places import source_places as source_places
+from .pooled import PooledImages as PooledImages
 from .regression import centred as centred
 from .regression import dual_weights as dual_weights
 from .regression import ridge_weights as ridge_weights

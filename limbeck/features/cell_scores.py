@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..arrays import AnyArray
 from .marginals import SingleColumns
 
 
@@ -32,7 +33,7 @@ class CellScores(eqx.Module):
     def size(self) -> int:
         return sum(one.shape[1] for one in self.scores)
 
-    def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
+    def __call__(self, rows: Float[AnyArray, "rows slots"]) -> Float[Array, "rows size"]:
         columns = self.singles.columns(rows)
         own = [cells @ one for cells, one in zip(columns, self.scores, strict=True)]
         return jnp.concatenate(own, axis=1)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..arrays import AnyArray
 from ..schema import Category, Column, Image, Numeric, Schema
 
 
@@ -70,6 +71,11 @@ class Cells:
         return self._number is not None
 
     @property
+    def logarithmic(self) -> bool:
+        """Whether cells get wider as values grow."""
+        return self._edges is not None
+
+    @property
     def values(self) -> int:
         """Cells that hold values; "missing" is one more."""
         if isinstance(self.column, Category):
@@ -86,10 +92,10 @@ class Cells:
     def count(self) -> int:
         return self.values + self.missing
 
-    def indicators(self, slots: Float[Array, "rows slots"]) -> Float[Array, "rows cells"]:
+    def indicators(self, slots: Float[AnyArray, "rows slots"]) -> Float[Array, "rows cells"]:
         """1 in the cell where a row lies; nowhere for a category without a declared value."""
         if self._number is None:
-            return slots
+            return jnp.asarray(slots)
         value = slots[:, 0]
         if self._edges is not None:
             code = jnp.searchsorted(jnp.asarray(self._edges, jnp.float32), value, side="right")

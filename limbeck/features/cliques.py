@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from ..arrays import AnyArray
 from .marginals import SingleColumns
 
 
@@ -24,7 +25,7 @@ class ColumnGroups(eqx.Module):
         self.groups = tuple(jnp.asarray(g, jnp.int32) for g in groups)
 
     def __call__(
-        self, rows: Float[Array, "rows slots"], labels: Int[Array, " rows"]
+        self, rows: Float[AnyArray, "rows slots"], labels: Int[AnyArray, " rows"]
     ) -> Int[Array, "rows variables"]:
         """Whole numbers; -1 where a category is none of the declared values, or the class is none."""
         codes = [
@@ -53,7 +54,7 @@ class CliqueCells(eqx.Module):
     """Number of cells of each clique."""
 
     def __call__(
-        self, rows: Float[Array, "rows slots"], labels: Int[Array, " rows"]
+        self, rows: Float[AnyArray, "rows slots"], labels: Int[AnyArray, " rows"]
     ) -> Int[Array, "rows cliques"]:
         codes = self.columns(rows, labels)
         cells = codes @ jnp.asarray(self.strides, jnp.int32)
@@ -71,7 +72,7 @@ class OneClique(eqx.Module):
     bins: int = eqx.field(static=True)
 
     def __call__(
-        self, rows: Float[Array, "rows slots"], labels: Int[Array, " rows"]
+        self, rows: Float[AnyArray, "rows slots"], labels: Int[AnyArray, " rows"]
     ) -> Int[Array, " rows"]:
         codes = self.columns(rows, labels)
         strides = jnp.asarray(self.strides, jnp.int32)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from ..arrays import AnyArray
 from .marginals import SingleColumns
 
 
@@ -32,7 +33,7 @@ class ColumnScores(eqx.Module):
         return float(len(self.singles.cells))
 
     def __call__(
-        self, rows: Float[Array, "rows slots"], labels: Int[Array, " rows"]
+        self, rows: Float[AnyArray, "rows slots"], labels: Int[AnyArray, " rows"]
     ) -> tuple[tuple[Float[Array, "rows columns"], Float[Array, "rows columns"]], ...]:
         own, start, of_columns = self.scores[labels], 0, []
         for column in self.singles.columns(rows):

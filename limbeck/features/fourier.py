@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..arrays import AnyArray
 from ..draws import normal
 from ..errors import LimbeckError, positive
 from ..schema import Category, Schema
@@ -55,7 +56,7 @@ class Fourier(eqx.Module):
     def size(self) -> int:
         return 2 * self.frequencies.shape[1]
 
-    def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
+    def __call__(self, rows: Float[AnyArray, "rows slots"]) -> Float[Array, "rows size"]:
         angles = rows @ self.frequencies
         both = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
         return both / jnp.sqrt(jnp.float32(self.frequencies.shape[1]))
@@ -87,8 +88,8 @@ class Heterogeneous(eqx.Module):
     def norm_bound(self) -> float:
         return math.sqrt((self.fourier is not None) + (self.categories > 0))
 
-    def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
-        parts = []
+    def __call__(self, rows: Float[AnyArray, "rows slots"]) -> Float[Array, "rows size"]:
+        parts: list[AnyArray] = []
         if self.fourier is not None:
             parts.append(self.fourier(rows[:, np.asarray(self.numbers)]))
         if self.categories:

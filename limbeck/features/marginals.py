@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..arrays import AnyArray
 from ..schema import Schema
 from .cells import Cells, table_cells
 
@@ -34,14 +35,14 @@ class SingleColumns(eqx.Module):
     def norm_bound(self) -> float:
         return math.sqrt(len(self.cells))
 
-    def columns(self, rows: Float[Array, "rows slots"]) -> list[Float[Array, "rows cells"]]:
+    def columns(self, rows: Float[AnyArray, "rows slots"]) -> list[Float[Array, "rows cells"]]:
         """Each column's indicators."""
         return [
             c.indicators(rows[:, start:stop])
             for c, (start, stop) in zip(self.cells, self.places, strict=True)
         ]
 
-    def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
+    def __call__(self, rows: Float[AnyArray, "rows slots"]) -> Float[Array, "rows size"]:
         return jnp.concatenate(self.columns(rows), axis=1)
 
 
@@ -80,7 +81,7 @@ class ColumnPairs(eqx.Module):
         return float(len(self.groups))
 
     def __call__(
-        self, rows: Float[Array, "rows slots"]
+        self, rows: Float[AnyArray, "rows slots"]
     ) -> tuple[tuple[Float[Array, "rows groups"], Float[Array, "rows groups"]], ...]:
         fine = self.singles.columns(rows)
         coarse = jnp.concatenate([f @ g for f, g in zip(fine, self.groups, strict=True)], axis=1)

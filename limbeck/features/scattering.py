@@ -76,7 +76,7 @@ class Scattering(eqx.Module):
     lowpasses: tuple[Lowpass, ...]
     """Averages of the image, of moduli at every pixel, of moduli at every second pixel."""
     shape: tuple[int, int, int] = eqx.field(static=True)
-    normalisation: Normalisation = eqx.field(static=True)
+    normalisation: str = eqx.field(static=True)
     unit_norm: bool = eqx.field(static=True)
     norm_bound: float = eqx.field(static=True)
 
@@ -86,7 +86,7 @@ class Scattering(eqx.Module):
         height: int,
         width: int,
         channels: int = 1,
-        normalisation: Normalisation = "none",
+        normalisation: str = "none",
         unit_norm: bool = True,
     ) -> None:
         positive(height=height, width=width, channels=channels)

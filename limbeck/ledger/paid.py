@@ -1,7 +1,7 @@
 """A paid run: what is asked is booked before its noise is drawn, and a killed run resumes.
 
 First the noisy check of the schema, if one is planned, is booked alone and asked. Where it finds a column
-that is mostly unusable or has gaps nobody declared, the run ends there. Else all charges are booked before anything else is asked.
+that is mostly unusable or has gaps nobody declared, or hardly any rows, the run ends there. Else all charges are booked before anything else is asked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .booked import Run, planned_run
 from .identity import another_plan, identity, kept_plan
 from .job import Job
 from .ledger import Ledger
-from .schema_check import STOPPED, misfit, unusable_columns, warn_of_misfits
+from .schema_check import STOPPED, misfit, misfits, warn_of_misfits
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +148,9 @@ class _Booking:
         if self.ledger.booked(run) == plan.charges:  # resumed: it was decided before
             return fits
         try:
-            if unusable := unusable_columns(fits):
+            if reasons := misfits(fits, plan.schema):
                 self.ledger.finish(run, STOPPED)
-                raise misfit(unusable, plan.check_cost)
+                raise misfit(reasons, plan.check_cost)
             self.ledger.charge(plan.schema.lifetime, replace(planned_run(plan), id=run))
         except LimbeckError:
             self.job.erase()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..accounting import Cost
 from ..errors import DataError, LimbeckWarning
-from ..schema import Fit, can_tell
+from ..schema import Fit, Schema, can_tell, far_fewer, too_few
 
 STOPPED = "stopped by its check"
 """What the ledger says of a run that ended so."""
@@ -15,8 +15,10 @@ WARNED = 0.05
 """Share of unusable cells from which on a column is warned of."""
 
 
-def unusable_columns(fits: Sequence[Fit]) -> list[str]:
-    """What is said of each column that stops a run, as far as noisy counts can tell."""
+def misfits(fits: Sequence[Fit], schema: Schema) -> list[str]:
+    """What is said of all that stops a run, as far as noisy counts can tell: hardly any rows, or columns."""
+    if far_fewer(fits, schema.units):
+        return [too_few("persons" if schema.person else "rows", schema.units)]
     return [fit.words for fit in (fits if can_tell(fits) else ()) if fit.stops]
 
 
@@ -29,7 +31,7 @@ def warn_of_misfits(fits: Sequence[Fit]) -> None:
 
 def misfit(words: Sequence[str], price: Cost) -> DataError:
     """Why a run was stopped by its check."""
-    reasons = " ".join(f"Column{w.removeprefix('column')}" for w in words)
+    reasons = " ".join(w[0].upper() + w[1:] for w in words)
     return DataError(
         f"Stopped by the noisy check, before anything else was paid for: the file does not fit its "
         f"schema. {reasons} Spent was the check alone, epsilon {price.epsilon:.2g}; nothing was written. "

@@ -3,6 +3,8 @@
 from ..schema import Schema
 from .adversarial.dp_cgan import DPCGAN as DPCGAN
 from .adversarial.dp_gan import DPGAN as DPGAN
+from .adversarial.dp_sinkhorn import DPSinkhorn as DPSinkhorn
+from .adversarial.gs_wgan import GSWGAN as GSWGAN
 from .adversarial.pate_gan import PATEGAN as PATEGAN
 from .base import AbstractInquiry as AbstractInquiry
 from .base import AbstractMeasureOnce as AbstractMeasureOnce
@@ -13,6 +15,11 @@ from .base import origin as origin
 from .base import values_of as values_of
 from .class_counts import COUNTS as COUNTS
 from .class_counts import class_weights as class_weights
+from .classifiers.dp_sgd import DPSGD as DPSGD
+from .classifiers.linear_head import LinearHead as LinearHead
+from .classifiers.trained import TrainedModel as TrainedModel
+from .diffusion.diffused import Diffused as Diffused
+from .diffusion.dpdm import DPDM as DPDM
 from .distribution_matching.ndpdc import NDPDC as NDPDC
 from .distribution_matching.psg import PSG as PSG
 from .gpate.datalens import DataLens as DataLens

@@ -15,18 +15,25 @@ from ..errors import LimbeckError
 from ..privacy import Asked, MapSpec, Measurement, Private
 from ..progress import Progress
 from ..schema import Category, Schema
+from .classifiers.trained import TrainedModel
 from .part import choices_of, part_from, plain
 from .source import RowSource
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """What a method makes: where rows come from, and the noisy measurements that it was made from."""
+    """What a method makes: where rows come from, or a model, and the noisy measurements that it was made from."""
 
-    source: RowSource
-    rows: int
+    source: RowSource | TrainedModel
+    rows: int = 0
     """How many rows to release: the declared number, the noisy count, or those of a fixed set."""
     measurements: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def row_source(self) -> RowSource:
+        """Where rows come from; a model gives none."""
+        assert not isinstance(self.source, TrainedModel)
+        return self.source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +127,8 @@ class AbstractMethod(AbstractInquiry):
     takes_targets: ClassVar[bool] = True
     """Whether it takes the bins of a target that is a number as classes. Methods that make small sets for
     classifiers do not: the target would be among what they predict from."""
+    makes: ClassVar[str] = "rows"
+    """What comes out: "rows", as `limbeck distill` releases them, or a "model", as `limbeck classify` does."""
     fixed_size: ClassVar[bool] = False
     """Whether settings say how many rows come out (a distilled set), not the caller."""
 

@@ -1,10 +1,26 @@
-"""Noisy gradients over Poisson batches, as methods plan them: the rate follows from what the schema declares."""
+"""Noisy gradients over Poisson batches, as methods plan and use them: rate and divisor follow from what the schema
+declares."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
 from ..errors import LimbeckError
-from ..privacy import Gradients
+from ..nets import moving_average
+from ..privacy import Gradients, Private
 from ..schema import Schema
+
+
+def modest_batch(batch: int, schema: Schema) -> int:
+    """So many rows, or persons, but a tenth of the declared ones at most."""
+    return min(batch, max(1, (schema.units or 0) // 10))
 
 
 def batch_gradients(
@@ -36,3 +52,45 @@ def batch_gradients(
     return Gradients(
         name=name, clip=clip, size=size, rate=batch / units, rows=schema.rows or units, count=count
     )
+
+
+def descended(
+    private: Private,
+    name: str,
+    gradients: Any,
+    numbers: Float[Array, " size"],
+    *,
+    unit: float,
+    learning_rate: float,
+    average: float,
+    given: Callable[[Array, int], np.ndarray] = lambda numbers, step: np.asarray(numbers),
+) -> Float[Array, " size"]:
+    """The running mean of numbers that follow noisy gradients by Adam, its step size falling along half a cosine.
+
+    Args:
+        private: Answers the gradients.
+        name: Of the question.
+        gradients: The loss of a row, as `Gradients` takes it.
+        numbers: Where to start.
+        unit: What a noisy sum is divided by: public.
+        learning_rate: Of the first step.
+        average: Memory of the running mean; of few steps it is a plain mean.
+        given: The state of a step: by default the numbers alone. Of gradients with further entries the first ones count.
+    """
+    steps, mean = private.step_count(name), numbers
+    optimiser = optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
+    state = optimiser.init(numbers)
+
+    @jax.jit
+    def better(numbers: Array, state: Any, mean: Array, slope: Array, trust: Array) -> Any:
+        change, state = optimiser.update(slope, state)
+        numbers = optax.apply_updates(numbers, change)
+        return numbers, state, moving_average(mean, numbers, trust)
+
+    with private.steps(name, gradients) as ask:
+        for step in range(steps):
+            (noisy,) = ask({"parameters": given(numbers, step)})
+            slope = jnp.asarray(noisy.values[: len(numbers)] / unit, jnp.float32)
+            trust = jnp.float32(min(average, step / (step + 1)))
+            numbers, state, mean = better(numbers, state, mean, slope, trust)
+    return mean

@@ -13,8 +13,13 @@ from importlib import metadata
 from ..errors import LimbeckError
 from .adversarial.dp_cgan import DPCGAN
 from .adversarial.dp_gan import DPGAN
+from .adversarial.dp_sinkhorn import DPSinkhorn
+from .adversarial.gs_wgan import GSWGAN
 from .adversarial.pate_gan import PATEGAN
 from .base import AbstractMethod
+from .classifiers.dp_sgd import DPSGD
+from .classifiers.linear_head import LinearHead
+from .diffusion.dpdm import DPDM
 from .distribution_matching.ndpdc import NDPDC
 from .distribution_matching.psg import PSG
 from .gpate.datalens import DataLens
@@ -50,11 +55,16 @@ OWN = (
     PSG,
     DPGAN,
     DPCGAN,
+    DPSinkhorn,
+    GSWGAN,
     PATEGAN,
     DataLens,
+    DPDM,
     AIM,
     MST,
     PrivBayes,
+    LinearHead,
+    DPSGD,
     FullMMD,
 )
 """Classes of limbeck's own methods, in the order in which they are listed."""

@@ -21,6 +21,7 @@ from ..nets import Generator, build_generator, filled_network, generate, network
 from ..schema import Category, Schema, in_bins
 from .apportion import apportion
 from .by_class import ByClass
+from .diffusion.diffused import Diffused
 from .graphical.table_rows import TableRows
 from .marginals.soft_rows import SoftRows
 from .wanted import ANYTHING, Wanted
@@ -128,13 +129,14 @@ class Distilled:
         return cls(**arrays)
 
 
-RowSource = Generated | Distilled | SoftRows | TableRows
+RowSource = Generated | Distilled | SoftRows | TableRows | Diffused
 """What the rows of a release are drawn from."""
 SOURCES: dict[str, type[RowSource]] = {
     "generator": Generated,
     "distilled": Distilled,
     "softrows": SoftRows,
     "tables": TableRows,
+    "denoiser": Diffused,
 }
 
 

@@ -8,6 +8,8 @@ from .block import margins as margins
 from .block import norm_relu_pool as norm_relu_pool
 from .block import uniform_weights as uniform_weights
 from .convnet import ConvNet as ConvNet
+from .denoiser import Denoiser as Denoiser
+from .denoiser import denoising_loss as denoising_loss
 from .discriminator import ClassLogits as ClassLogits
 from .discriminator import Discriminator as Discriminator
 from .discriminator import Published as Published
@@ -15,6 +17,9 @@ from .discriminator import weights_of as weights_of
 from .fitting import fit as fit
 from .fitting import moving_average as moving_average
 from .fitting import rate_schedule as rate_schedule
+from .flat import AbstractFlat as AbstractFlat
+from .flat import AbstractFlatClassifier as AbstractFlatClassifier
+from .flat import FlatDense as FlatDense
 from .flat import FlatNetwork as FlatNetwork
 from .flat import seen_images as seen_images
 from .generator import GENERATORS as GENERATORS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from .convnet import ConvNet
 from .discriminator import weights_of
+from .layers import Dense
 
 
 def seen_images(
@@ -23,41 +25,71 @@ def seen_images(
     return 4 * slots.reshape(-1, *shape) - 2
 
 
+def seen_slots(slots: Float[Array, "rows slots"]) -> Float[Array, "rows slots"]:
+    """A table's slots in [0, 1] as networks see them: about zero."""
+    return 2 * slots - 1
+
+
+class DenseNet(eqx.Module):
+    """Fully connected, with a logit per class; none hidden: linear. The last layer starts at zero."""
+
+    layers: list[Dense]
+    head: Dense
+
+    def __init__(self, widths: tuple[int, ...], classes: int, *, key: PRNGKeyArray) -> None:
+        *keys, head_key = jax.random.split(key, len(widths))
+        pairs = zip(widths, widths[1:], keys, strict=False)
+        self.layers = [Dense(a, b, key=k) for a, b, k in pairs]
+        head = Dense(widths[-1], classes, key=head_key)
+        self.head = eqx.tree_at(lambda d: d.weight, head, jnp.zeros_like(head.weight))
+
+    def __call__(self, rows: Float[Array, "rows width"]) -> Float[Array, "rows classes"]:
+        for layer in self.layers:
+            rows = jnp.tanh(layer(rows))
+        return self.head(rows)
+
+
 @dataclass(frozen=True, kw_only=True)
-class FlatNetwork:
-    """The field's ConvNet with a logit per class, its numbers in one vector.
+class AbstractFlat(abc.ABC):
+    """A network whose numbers are one vector.
 
     Args:
-        shape: Height, width and channels of an image.
         classes: Number of classes.
-        filters: Filters of each layer.
     """
 
-    shape: tuple[int, int, int]
     classes: int
-    filters: int
 
-    def _network(self, key: PRNGKeyArray) -> ConvNet:
-        return ConvNet(self.shape, self.classes, width=self.filters, key=key)
+    @abc.abstractmethod
+    def network(self, key: PRNGKeyArray) -> Any:
+        """A fresh one."""
 
     @property
     def size(self) -> int:
         """Numbers that it learns; none is made to count them."""
-        return weights_of(eqx.filter_eval_shape(self._network, jax.random.key(0)))
+        return weights_of(eqx.filter_eval_shape(self.network, jax.random.key(0)))
 
     def start(self, key: PRNGKeyArray) -> Float[Array, " size"]:
         """Numbers of a fresh one."""
-        return ravel_pytree(self._network(key))[0]
+        return ravel_pytree(self.network(key))[0]
 
-    def shaped(self, numbers: Float[Array, " size"]) -> ConvNet:
+    def shaped(self, numbers: Float[Array, " size"]) -> Any:
         """The network that has these numbers."""
-        back: Callable[[Array], Any] = ravel_pytree(self._network(jax.random.key(0)))[1]
+        back: Callable[[Array], Any] = ravel_pytree(self.network(jax.random.key(0)))[1]
         return back(numbers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractFlatClassifier(AbstractFlat):
+    """One of encoded rows, with a logit per class."""
+
+    @abc.abstractmethod
+    def seen(self, slots: Float[Array, "rows slots"]) -> Array:
+        """Rows as it sees them."""
 
     def logits(
         self, numbers: Float[Array, " size"], slots: Float[Array, "rows slots"]
     ) -> Float[Array, "rows classes"]:
-        return self.shaped(numbers)(seen_images(slots, self.shape))
+        return self.shaped(numbers)(self.seen(slots))
 
     def row_loss(self, numbers: Array, slots: Array, label: Array) -> Array:
         """Cross-entropy of one row: what is differentiated, clipped and noised inside the boundary."""
@@ -68,3 +100,41 @@ class FlatNetwork:
         chances = jax.nn.log_softmax(self.logits(numbers, slots))
         own = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
         return -(weights * own).sum() / weights.sum()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatNetwork(AbstractFlatClassifier):
+    """The field's ConvNet.
+
+    Args:
+        shape: Height, width and channels of an image.
+        filters: Filters of each layer.
+    """
+
+    shape: tuple[int, int, int]
+    filters: int
+
+    def network(self, key: PRNGKeyArray) -> ConvNet:
+        return ConvNet(self.shape, self.classes, width=self.filters, key=key)
+
+    def seen(self, slots: Float[Array, "rows slots"]) -> Array:
+        return seen_images(slots, self.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatDense(AbstractFlatClassifier):
+    """Dense layers, for rows of a table.
+
+    Args:
+        width: Slots of a row.
+        hidden: Widths of the hidden layers.
+    """
+
+    width: int
+    hidden: tuple[int, ...]
+
+    def network(self, key: PRNGKeyArray) -> DenseNet:
+        return DenseNet((self.width, *self.hidden), self.classes, key=key)
+
+    def seen(self, slots: Float[Array, "rows slots"]) -> Array:
+        return seen_slots(slots)

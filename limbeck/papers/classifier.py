@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..accounting import Budget
 from ..ledger import Ledger
+from ..methods import LinearHead
 from ..progress import Progress
-from ..run import PrivateClassifier, train_classifier
+from ..run import classify
 from ..scores import score_chances
 from .bench import Bench, delta_of
 from .code import code_digest
@@ -19,7 +20,7 @@ def classifier_identity(cell: Cell, seed: int) -> dict[str, object]:
     return {
         "kind": "classifier",
         "data": cell.data,
-        "settings": PrivateClassifier().settings(),
+        "settings": LinearHead().settings(),
         "epsilon": cell.epsilon,
         "delta": delta_of(cell.data, cell.delta),
         "seed": seed,
@@ -27,7 +28,7 @@ def classifier_identity(cell: Cell, seed: int) -> dict[str, object]:
 
 
 def classifier_code() -> list[str]:
-    return [code_digest(PrivateClassifier.__module__), code_digest(score_chances.__module__)]
+    return [code_digest(LinearHead.__module__), code_digest(score_chances.__module__)]
 
 
 def score_classifier(
@@ -36,6 +37,8 @@ def score_classifier(
     """Accuracy and further figures of a classifier that spends the cell's budget on the real rows."""
     ledger = Ledger(keep.ledger(classifier_identity(cell, seed) | {"code": classifier_code()}))
     budget = Budget(cell.epsilon, delta_of(cell.data, cell.delta))
-    trained = train_classifier(stand.train, budget, ledger=ledger, seed=seed, progress=progress)
+    trained = classify(
+        stand.train, LinearHead(), budget, ledger=ledger, seed=seed, progress=progress, check=False
+    )
     x_test, y_test = stand.rows("test")
-    return score_chances(y_test, trained.scores(x_test))
+    return score_chances(y_test, trained.classifier.chances(x_test))

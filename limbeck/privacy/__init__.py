@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .measurement import Measurement as Measurement
     from .noise import Noise as Noise
     from .noise import Stream as Stream
+    from .poisson.batch_gradient import BatchGradient as BatchGradient
     from .poisson.ghost_features import FeatureGradients as FeatureGradients
     from .poisson.ghost_features import FeatureSpaceGradients as FeatureSpaceGradients
     from .poisson.ghost_features import PulledGradients as PulledGradients
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from .teachers.ballots import Votes as Votes
     from .teachers.ensemble import Faculty as Faculty
     from .teachers.ensemble import Teacher as Teacher
+    from .teachers.turns import Turns as Turns
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -71,6 +73,7 @@ else:
             "map_spec": "MapSpec",
             "maps": "chunk_rows evaluated",
             "noise": "Noise Stream",
+            "poisson.batch_gradient": "BatchGradient",
             "poisson.ghost_features": "FeatureGradients FeatureSpaceGradients PulledGradients",
             "poisson.ghost_ntk": "TangentGradients",
             "poisson.ghost_plain": "PlainGradients",
@@ -90,5 +93,6 @@ else:
             "row_maps": "BlockFactors FeatureMap GroupedFeatures LabelledFactors OneBlock",
             "teachers.ballots": "Ballot Directions Votes",
             "teachers.ensemble": "Faculty Teacher",
+            "teachers.turns": "Turns",
         },
     )

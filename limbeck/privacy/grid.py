@@ -99,8 +99,8 @@ class GridSum:
         norms = np.einsum("ij,ij->i", whole, whole)
         whole[norms > (self.bound / self.grid) ** 2] = 0.0  # cannot happen; must not happen
         member = (groups[None, :] == np.arange(self.groups)[:, None]).astype(np.float64)
-        # Sums of whole numbers up to 2^53: exact in float64, in any order.
-        return (member @ whole).astype(np.int64)
+        # Sums of whole numbers up to 2^53: exact in float64, in any order; this one is the quickest.
+        return (whole.T @ member.T).T.astype(np.int64, order="C")
 
     def finalise(self, total: np.ndarray, stream: Stream) -> np.ndarray:
         """The noisy sum in real units, (groups, size)."""

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .drawing import drawn as drawn
     from .folder import check_target as check_target
     from .images import Images as Images
+    from .model import MODEL_LIMITS as MODEL_LIMITS
+    from .model import Model as Model
+    from .model import load as load
     from .questions import check_questions as check_questions
     from .release import Release as Release
     from .schema_check import schema_check_section as schema_check_section
@@ -34,6 +37,7 @@ else:
             "questions": "check_questions",
             "folder": "check_target",
             "images": "Images",
+            "model": "MODEL_LIMITS Model load",
             "drawing": "Drawn draw drawn",
             "release": "Release",
             "second_opinion": "attack_delta exact_epsilon",

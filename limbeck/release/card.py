@@ -18,9 +18,14 @@ _CONTENTS = {
     "generator.npz": "the generator, with its settings in `generator.json`: draws further rows for free",
     "softrows.npz": "soft rows, from which further rows are drawn for free, with `softrows.json`",
     "tables.npz": "tables of chances, from which further rows are drawn for free, with `tables.json`",
+    "denoiser.npz": "a denoiser, with its settings in `denoiser.json`: draws further images for free",
     "distilled.npz": "the exact numbers (`slots`, encoded rows), `labels` (codes) and, where a method "
     "makes them, labels learned for its kernel (`targets`) or `soft` ones for networks: train on these. "
     "`stored`, if there: images of which each holds several of the rows, cut out and enlarged",
+}
+_MODEL = {
+    "model.npz": "the model's numbers",
+    "model.json": "what the model is built from, before they are filled in",
 }
 _ALWAYS = {
     "schema.toml": "the columns with their declared bounds and values",
@@ -35,9 +40,7 @@ def make_card(
     certificate: Mapping[str, Any], schema: Schema, rows: int, files: Sequence[str]
 ) -> str:
     """README.md of a release."""
-    guarantee, method = certificate["guarantee"], certificate["method"]
-    reasons = "; ".join(certificate["not_releasable_because"])
-    stamp = "" if certificate["releasable"] else f"\n> **Not for release:** {reasons}.\n"
+    method = certificate["method"]
     contents = "".join(
         f"- `{name}`: {_CONTENTS[name] if name in _CONTENTS else _ALWAYS[name]}\n"
         for name in [*files, *_ALWAYS]
@@ -59,11 +62,60 @@ size_categories:
 """
     body = f"""
 # {schema.dataset}: a differentially private synthetic {kind}
-{stamp}
+{_stamp(certificate)}
 {rows} synthetic {"images" if schema.image else "rows"}, made by [limbeck] with the method
 `{method["name"]}`. No row of the original data is in here.
 
-## The guarantee
+{_guarantee(certificate, schema)}{_ids(schema)}{_rules(certificate)}## Contents
+
+{contents}
+{_citing(certificate)}"""
+    return head + _plain(body)
+
+
+def make_model_card(certificate: Mapping[str, Any], schema: Schema) -> str:
+    """README.md of a released model."""
+    label = schema.label
+    assert label is not None
+    name = json.dumps(f"{schema.dataset} (classifier, differentially private)", ensure_ascii=False)
+    head = f"""---
+model_name: {name}
+tags:
+- differential-privacy
+- limbeck
+---
+"""
+    there = _MODEL | {n: words for n, words in _ALWAYS.items() if n != "croissant.json"}
+    contents = "".join(f"- `{name}`: {words}\n" for name, words in there.items())
+    body = f"""
+# {schema.dataset}: a differentially private classifier
+{_stamp(certificate)}
+Predicts `{label.name}` ({", ".join(map(str, label.values))}), trained by [limbeck] with the method
+`{certificate["method"]["name"]}`. No row of the original data is in here. With `limbeck predict` on this folder, or
+`limbeck.Model.load` in Python, it predicts new rows, at no cost of privacy to those it learned from.
+
+{_guarantee(certificate, schema)}## Contents
+
+{contents}
+{_citing(certificate)}"""
+    return head + _plain(body)
+
+
+def _stamp(certificate: Mapping[str, Any]) -> str:
+    """What stands against publication; nothing if nothing does."""
+    reasons = "; ".join(certificate["not_releasable_because"])
+    return "" if certificate["releasable"] else f"\n> **Not for release:** {reasons}.\n"
+
+
+def _plain(body: str) -> str:
+    """Names and values are the owner's words, and stay words: a page made of the card runs none of them."""
+    return re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", body)
+
+
+def _guarantee(certificate: Mapping[str, Any], schema: Schema) -> str:
+    """What is promised, what it rests on, and its limits."""
+    guarantee = certificate["guarantee"]
+    return f"""## The guarantee
 
 - **epsilon** {guarantee["epsilon"]}, **delta** {guarantee["delta"]:g} ({guarantee["definition"]})
 - **Unit of privacy:** {schema.unit}. Neighbouring data sets differ by {guarantee["neighbours"]}.
@@ -82,16 +134,16 @@ It rests on these assumptions:
 and has these limits:
 
 {_bullets(certificate["limits"])}
-{_ids(schema)}{_rules(certificate)}## Contents
+"""
 
-{contents}
-## Please cite
+
+def _citing(certificate: Mapping[str, Any]) -> str:
+    """What to cite, and the software."""
+    return f"""## Please cite
 
 {_bullets(citations(certificate))}
 [limbeck]: the software of this name, version {certificate["software"]["limbeck"]}
 """
-    # Names and values are the owner's words, and stay words: a page made of the card runs none of them.
-    return head + re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", body)
 
 
 def _ids(schema: Schema) -> str:

@@ -47,6 +47,11 @@ def redo(folder: Path, method_class: type[AbstractMethod]) -> Redone:
     Raises:
         ReleaseError: Files do not follow from the measurements; they are named.
     """
+    if method_class.makes == "model":
+        words = (
+            f"cannot be redone: {method_class.name} keeps no measurements to make its model from"
+        )
+        return Redone("", (words,))
     release = Release.load(folder)
     stated = release.certificate["method"]
     if stated.get("rows_seed") is None:
@@ -95,7 +100,7 @@ def _source(release: Release, method: AbstractMethod) -> tuple[RowSource, tuple[
         )
     except LimbeckError as error:
         raise ReleaseError(f"The measurements do not make a release: {error}") from None
-    return product.source, ()
+    return product.row_source, ()
 
 
 def _another_machine(certificate: Mapping[str, Any]) -> str:

@@ -110,6 +110,11 @@ class Release:
         """Read a release; its checksums must hold."""
         folder = Path(folder)
         check_sums(folder)
+        if (folder / "model.npz").exists():
+            raise ReleaseError(
+                f"{folder} holds a model, which has no rows: `limbeck predict` uses it, "
+                "limbeck.Model.load in Python."
+            )
         try:
             certificate = read_certificate(folder)
             schema = Schema.load(folder / "schema.toml")
@@ -127,6 +132,17 @@ class Release:
             source=source,
             measurements=measurements,
         )
+
+    @classmethod
+    def of(cls, given: Release | str | Path) -> Release:
+        """A release as it is, or the one in a folder."""
+        if isinstance(given, str | Path):
+            return cls.load(given)
+        if not isinstance(given, Release):
+            raise ReleaseError(
+                f"Expected a release, from limbeck.distill, or its folder; got {type(given).__name__}."
+            )
+        return given
 
     @property
     def rows(self) -> int:

@@ -16,7 +16,7 @@ NOT_SEEN = (
 SEEN_WITH_NOISE = (
     "Before anything else, cells that do not fit the schema were counted with noise, per column; the run "
     "would have stopped where by these counts a column was mostly unusable, or over a tenth of it empty "
-    "without gaps declared. Their charge is among the release's, so epsilon covers them."
+    "without gaps declared, or where far fewer rows were read than declared. Their charge is among the release's, so epsilon covers them."
 )
 
 

@@ -32,19 +32,19 @@ def write(release: Release, folder: Path) -> None:
     np.savez(folder / f"{source.kind}.npz", **source.arrays())  # type: ignore[arg-type]
     np.savez(folder / "measurements.npz", **release.measurements)  # type: ignore[arg-type]
     if facts := source.facts():
-        _write_text(folder / f"{source.kind}.json", _dump(facts))
-    _write_text(folder / "schema.toml", schema.toml())
-    _write_text(folder / "certificate.json", _dump(certificate))
+        write_text(folder / f"{source.kind}.json", dump(facts))
+    write_text(folder / "schema.toml", schema.toml())
+    write_text(folder / "certificate.json", dump(certificate))
     card = make_card(certificate, schema, release.rows, [*written, f"{source.kind}.npz"])
-    _write_text(folder / "README.md", card)
+    write_text(folder / "README.md", card)
     sums = {name: sha256(folder / name) for name in written if not name.endswith("/")}
-    _write_text(folder / "croissant.json", _dump(make_croissant(certificate, schema, sums)))
+    write_text(folder / "croissant.json", dump(make_croissant(certificate, schema, sums)))
     write_sums(folder)
 
 
-def _write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _dump(value: Any) -> str:
+def dump(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,12 +1,11 @@
-"""The verbs that ask about rows: distill, redistill, tune; recipes; a private classifier."""
+"""The verbs that ask about rows: distill, redistill, tune, classify; recipes."""
 
 from typing import TYPE_CHECKING
 
 from ..lazy import lazily
 
 if TYPE_CHECKING:
-    from .classifier import PrivateClassifier as PrivateClassifier
-    from .classifier import train_classifier as train_classifier
+    from .classifying import classify as classify
     from .distilling import distill as distill
     from .distilling import redistill as redistill
     from .recipe import Recipe as Recipe
@@ -19,7 +18,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "classifier": "PrivateClassifier train_classifier",
+            "classifying": "classify",
             "distilling": "distill redistill",
             "recipe": "Recipe make_method packaged_recipes",
             "tuning": "Near Right tune",

@@ -10,7 +10,14 @@ from ..accounting import Budget, Charge
 from ..data import Dataset
 from ..errors import DataError, LimbeckError, positive
 from ..ledger import Ledger, PaidRun, paid_run, randomness
-from ..methods import AbstractInquiry, AbstractMeasureOnce, AbstractMethod, Generated, Product
+from ..methods import (
+    AbstractInquiry,
+    AbstractMeasureOnce,
+    AbstractMethod,
+    Diffused,
+    Generated,
+    Product,
+)
 from ..planning import Plan, plan
 from ..privacy import Measurement, Noise
 from ..progress import Progress
@@ -78,8 +85,7 @@ def distill(
     """
     check_read(data)
     planned = plan(method, data.schema, budget, check=check, engine=data.engine_name)
-    if not planned.budget.private and not non_private:
-        raise LimbeckError("epsilon = infinity adds no noise; say so with non_private=True.")
+    check_kind(planned, "rows", non_private)
     if rows is not None:
         _check_rows(planned.method, rows)
     if out is not None:
@@ -95,7 +101,7 @@ def distill(
 
 
 def redistill(
-    release: Release,
+    release: Release | str | Path,
     settings: Mapping[str, Any],
     *,
     out: str | Path | None = None,
@@ -106,7 +112,7 @@ def redistill(
     """Make another set from the measurements that a release carries: free, epsilon unchanged.
 
     Args:
-        release: With its measurements, as `Release.load` gives it.
+        release: With its measurements, or its folder.
         settings: The method's settings that are to change, such as {"per_class": 50}.
         out: Folder to write the new release to.
         rows: How many rows to draw, where the method makes a generator.
@@ -116,6 +122,7 @@ def redistill(
     Raises:
         LimbeckError: The method keeps no measurements, or a setting changes what is measured.
     """
+    release = Release.of(release)
     made_by = release.certificate["method"]
     method = make_method(made_by["name"], {**made_by["settings"], **settings})
     if not isinstance(method, AbstractMeasureOnce):
@@ -143,12 +150,12 @@ def redistill(
         for name, values in release.measurements.items()
     }
     product = method.distill(schema, answers, seed=seed, progress=progress)
-    came = drawn(schema, product.source, rows or release_size(product, schema), seed=seed)
+    came = drawn(schema, product.row_source, rows or release_size(product, schema), seed=seed)
     again = Release(
         schema=schema,
         certificate=came.told_in(certificate, schema),
         data=came.data,
-        source=product.source,
+        source=product.row_source,
         measurements=release.measurements,
     )
     if out is not None:
@@ -163,6 +170,19 @@ def check_read(data: object) -> None:
         raise DataError(f"Expected rows with their schema, from limbeck.read; got {came}.")
 
 
+def check_kind(planned: Plan, wanted: str, non_private: bool) -> None:
+    """Refuse a method that makes something else, and a run without noise that nobody asked for."""
+    method = planned.method
+    assert isinstance(method, AbstractMethod)
+    if method.makes != wanted:
+        verb, other = ("distill", "rows") if wanted == "model" else ("classify", "a model")
+        raise LimbeckError(
+            f"{method.name} makes {other}: it is for `limbeck {verb}` (in Python limbeck.{verb})."
+        )
+    if not planned.budget.private and not non_private:
+        raise LimbeckError("epsilon = infinity adds no noise; say so with non_private=True.")
+
+
 def _check_rows(method: AbstractInquiry, rows: int) -> None:
     positive(rows=rows)
     if isinstance(method, AbstractMethod) and method.fixed_size:
@@ -173,7 +193,7 @@ def _check_rows(method: AbstractInquiry, rows: int) -> None:
 
 def release_size(product: Product, schema: Schema) -> int:
     """How many rows to release when nobody said."""
-    many = schema.image and isinstance(product.source, Generated)
+    many = schema.image and isinstance(product.source, Generated | Diffused)
     rows = min(product.rows, IMAGE_ROWS) if many else product.rows
     if schema.rows is None and schema.person and product.source.kind != "distilled":
         return round(rows * mean_rows(schema.person))  # persons were counted
@@ -188,10 +208,32 @@ def _make(
     unpaid: str,
     progress: Progress,
 ) -> Release:
+    seed = paid.noise.public_seed("rows")
+    schema, certificate, product = made(paid, planned, settings_source, unpaid, progress, seed)
+    count = rows or release_size(product, schema)
+    came = drawn(schema, product.row_source, count, seed=seed)
+    return Release(
+        schema=schema,
+        certificate=came.told_in(certificate, schema),
+        data=came.data,
+        source=product.row_source,
+        measurements=product.measurements,
+    )
+
+
+def made(
+    paid: PaidRun,
+    planned: Plan,
+    settings_source: str,
+    unpaid: str,
+    progress: Progress,
+    rows_seed: int | None,
+) -> tuple[Schema, dict[str, Any], Product]:
+    """The settled schema, the certificate and what the method made, once all is paid for."""
     private, noise, method = paid.private, paid.noise, planned.method
     assert isinstance(method, AbstractMethod)
     schema = private.estimate()
-    public_seed, seed = noise.public_seed("method"), noise.public_seed("rows")
+    public_seed = noise.public_seed("method")
     product = method.run(private, seed=public_seed, progress=progress)
     certificate = make_certificate(
         planned,
@@ -203,17 +245,9 @@ def _make(
         source=settings_source,
         unpaid=unpaid,
         public_seed=public_seed,
-        rows_seed=seed,
+        rows_seed=rows_seed,
         check=schema_check_section(planned, paid.looks, paid.fits),
         engine=None if paid.data.engine is None else paid.data.engine.facts(),
     )
     check_before_publishing(certificate, schema, type(method), product.measurements)
-    count = rows or release_size(product, schema)
-    came = drawn(schema, product.source, count, seed=seed)
-    return Release(
-        schema=schema,
-        certificate=came.told_in(certificate, schema),
-        data=came.data,
-        source=product.source,
-        measurements=product.measurements,
-    )
+    return schema, certificate, product

@@ -224,6 +224,10 @@ def _checked(data: Dataset, candidates: Sequence[AbstractMethod], given: Budget 
         )
     if len({m.name for m in candidates}) > 1:
         raise LimbeckError("Candidates are settings of one method; got several methods.")
+    if candidates[0].makes != "rows":
+        raise LimbeckError(
+            f"Candidates are compared by the rows they release, and {candidates[0].name} makes a model."
+        )
     if any(m == n for i, m in enumerate(candidates) for n in candidates[:i]):
         raise LimbeckError("Two candidates are the same.")
     if not budget.private:
@@ -333,8 +337,8 @@ def _tried(paid: PaidRun, method: AbstractMethod, product: Product, rows: int | 
     """What the candidate would release, and what the learner makes of it."""
     schema = paid.private.schema
     count = rows or release_size(product, schema)
-    came = drawn(schema, product.source, count, seed=paid.noise.public_seed("rows"))
-    bare = Release(schema=schema, certificate={}, data=came.data, source=product.source)
+    came = drawn(schema, product.row_source, count, seed=paid.noise.public_seed("rows"))
+    bare = Release(schema=schema, certificate={}, data=came.data, source=product.row_source)
     learned, name = learn(released_data(bare, rules=True))  # encoded as the rows in `Private` are
     return Try(method, product, came, learned, name)
 
@@ -361,7 +365,7 @@ def _release(
         schema=schema,
         certificate=best.drawn.told_in(certificate, schema),
         data=best.drawn.data,
-        source=best.product.source,
+        source=best.product.row_source,
         measurements=best.product.measurements,
     )
 

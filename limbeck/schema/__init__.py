@@ -17,7 +17,9 @@ from .fit import band_of as band_of
 from .fit import can_tell as can_tell
 from .fit import enough_for_gaps as enough_for_gaps
 from .fit import enough_rows as enough_rows
+from .fit import far_fewer as far_fewer
 from .fit import fits_of as fits_of
+from .fit import too_few as too_few
 from .fresh_ids import mean_rows as mean_rows
 from .image import Image as Image
 from .lifetime import Lifetime as Lifetime

@@ -18,6 +18,9 @@ MOST = 0.5
 FILLED_IN = 0.1
 """Share of cells without a value from which on a column cannot have been meant to have none of these."""
 
+FEW = 0.25
+"""Share of the declared rows below which most of a file cannot have been read."""
+
 _BANDS = ((0.01, "under 1 %"), (0.1, "1 to 10 %"), (0.9, "over 10 %"))
 _DOUBTS = {
     (
@@ -137,6 +140,13 @@ def can_tell(fits: Sequence[Fit]) -> bool:
     return rows >= enough_rows(fits[0].noise)
 
 
+def far_fewer(fits: Sequence[Fit], declared: int | None) -> bool:
+    """Whether surely fewer than a quarter of the declared rows (or persons) were read, by all columns together."""
+    rows = sum(fit.rows for fit in fits) / len(fits)
+    spread = fits[0].noise * math.sqrt(len(STATES) / len(fits))
+    return declared is not None and rows + SURE * spread < FEW * declared
+
+
 def enough_rows(noise: float) -> float:
     """From how many rows on it shows, with this noise in the counts, that all of a column is unusable."""
     return SURE * math.sqrt(len(STATES)) * noise
@@ -145,6 +155,29 @@ def enough_rows(noise: float) -> float:
 def enough_for_gaps(noise: float) -> float:
     """From how many rows on it shows, in 97 of 100 runs, that a column without declared gaps has a fifth of them."""
     return (SURE + 2.0) * noise / 0.2
+
+
+def too_few(noun: str, declared: int | None) -> str:
+    """What is said of a file of which hardly anything was read; of no line's content.
+
+    Args:
+        noun: What is counted, rows or persons.
+        declared: How many the schema says there are; None: no row was read at all.
+    """
+    much = (
+        f"no {noun} could be read."
+        if declared is None
+        else f"less than a quarter of the {declared:,} {noun} that the schema declares could be read."
+    )
+    ids = (
+        " Is the column of ids empty, or that of what is to be predicted?"
+        if noun == "persons"
+        else ""
+    )
+    return (
+        f"{much} Is this another file, or an empty one? Have most lines more or fewer fields than the first (another "
+        f"delimiter, decimal commas without quotes)?{ids}"
+    )
 
 
 def band_of(count: float, rows: float) -> str:

@@ -1,5 +1,6 @@
 """Scores of released data against real test data. They never see a method."""
 
+from .batteries import FIGURE_NAMES as FIGURE_NAMES
 from .batteries import battery as battery
 from .batteries import scattering as scattering
 from .batteries import strongest as strongest

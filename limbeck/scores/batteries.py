@@ -32,7 +32,7 @@ FRECHET_ROWS = 2_000
 """Rows a Frechet distance is computed from at most, on either side."""
 FID_IMAGES = 8
 """Pictures that the Inception network sees at once: enlarged they are large."""
-FIGURES = {"f1": "F1", "roc_auc": "ROC AUC", "average_precision": "average precision"}
+FIGURE_NAMES = {"f1": "F1", "roc_auc": "ROC AUC", "average_precision": "average precision"}
 NEAREST_NOTE = "diagnostic only, no evidence of privacy"
 
 
@@ -237,7 +237,7 @@ def _table_scores(
     for name, figures in runs[0].items():
         for figure in figures:
             values = tuple(run[name][figure] for run in runs)
-            yield Score(name=name, figure=FIGURES.get(figure, figure), values=values, of=of)
+            yield Score(name=name, figure=FIGURE_NAMES.get(figure, figure), values=values, of=of)
 
 
 def _distances(ours: EvaluatedRows, theirs: EvaluatedRows, progress: Progress) -> Iterator[Score]:

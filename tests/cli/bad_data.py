@@ -102,6 +102,11 @@ DATA: list[Case] = [
     ),
     ("column extra", lambda d: d.table(COLUMNS_4), ("'income'", 'ignore = ["income"]')),
     (
+        "a spreadsheet's own first line",
+        lambda d: d.table("\ufeffsep=;\r\nage;town;ill\r\n31;Ulm;no\r\n"),
+        ("sep=", "Take it out"),
+    ),
+    (
         "column twice",
         lambda d: d.table("age,town,age,ill\n"),
         ("columns 1 and 3", "same name", "Rename"),

@@ -18,7 +18,7 @@ from limbeck.data import bare_rows
 from limbeck.ledger import Ledger, paid
 from limbeck.planning import CHECK
 from limbeck.report import make_report
-from limbeck.schema import STATES, Fit, can_tell, counted, enough_for_gaps, fits_of
+from limbeck.schema import STATES, Fit, can_tell, counted, enough_for_gaps, far_fewer, fits_of
 
 SMALL = lk.Marginals(grid=8, groups=2, soft_rows=20, steps=1)
 NUMBER = lk.Numeric(name="x", min=0, max=10)
@@ -227,6 +227,59 @@ def test_a_look_alone_opens_no_account(tmp_path: Path) -> None:
         lk.check("case.csv", ledger=book)  # type: ignore[arg-type]
 
 
+LOAN = '[[column]]\nname = "loan"\nkind = "label"\nvalues = ["no", "yes"]\n'
+AMOUNT = '[[column]]\nname = "amount"\nkind = "integer"\nmin = 0\nmax = 99\n'
+PERSON = '[person]\ncolumn = "id"\nrows_at_most = 4\npersons = 250\n'
+
+
+def hardly_read(folder: Path, name: str) -> tuple[Path, Path]:
+    """Files of which nothing, or much less than declared, enters: and why."""
+    lines = [f"{i % 99},{'no' if i % 3 else 'yes'}" for i in range(3000)]
+    text = {
+        "commas": "amount,loan\n" + "\n".join(f"{line},5" for line in lines),
+        "some commas": "amount,loan\n" + "\n".join(x + ",5" * (x < "3") for x in lines),
+        "names alone": "amount,loan\n",
+        "few": "amount,loan\n" + "\n".join(lines[:600]),
+        "no ids": "id,amount,loan\n" + "\n".join(f",{line}" for line in lines),
+        "text ids": "id,amount,loan\n" + "\n".join(f"A{i},{line}" for i, line in enumerate(lines)),
+        "most without id": "id,amount,loan\n"
+        + "\n".join(f"{i if i % 9 else ''},{line}" for i, line in enumerate(lines)),
+    }[name]
+    person = PERSON + 'kind = "integer"\n' * (name == "text ids") if "id" in name else ""
+    (folder / "t.csv").write_text(text)
+    head = f'dataset = "{name}"\nrows = 3000\nconfirmed = true\n'
+    (folder / "t.toml").write_text(head + AMOUNT + LOAN + person)
+    return folder / "t.csv", folder / "t.toml"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [
+        ("commas", 2, ["no rows could be read", "nearly all of the lines", "without quotes"]),
+        ("some commas", 0, ["over 10 % of the lines", "without quotes"]),
+        ("names alone", 2, ["no rows could be read", "an empty one"]),
+        ("few", 2, ["less than a quarter of the 3,000 rows"]),
+        ("no ids", 2, ["no rows could be read", "nearly all of the rows have no id"]),
+        ("text ids", 2, ["no rows could be read", "column and kind"]),
+        ("most without id", 0, ["over 10 % of the rows have no id"]),
+    ],
+)
+def test_rows_that_do_not_enter_are_named(
+    name: str, code: int, told: list[str], tmp_path: Path, run: Any
+) -> None:
+    rows, schema = hardly_read(tmp_path, name)
+    ended, out, _ = run("check", rows, "--schema", schema)
+    assert (ended or 0) == code and all(words in out for words in told) and "Fits:" not in out
+
+
+def test_a_rule_that_many_rows_break_is_doubted(tmp_path: Path, run: Any) -> None:
+    rows, schema = hardly_read(tmp_path, "few")
+    rule = "rules = ['if loan = no then amount > 90']\n"
+    schema.write_text(rule + schema.read_text().replace("rows = 3000", "rows = 600"))
+    ended, out, _ = run("check", rows, "--schema", schema)
+    assert not ended and "over 10 % of the rows break it" in out and "Fits:" not in out
+
+
 def test_states_are_counted_per_column() -> None:
     assert counted(np.array([[0, 3], [0, 1]], np.uint8)).tolist() == [[2, 0, 0, 0], [0, 1, 0, 1]]
 
@@ -270,6 +323,40 @@ def test_a_file_that_does_not_fit_costs_the_check_and_no_more(
     assert account.spent < 0.4 and not list(Ledger().jobs.glob("*"))
 
 
+@pytest.mark.parametrize("name", ["commas", "names alone", "few", "no ids", "text ids"])
+def test_a_file_that_is_hardly_read_costs_the_check_and_no_more(
+    name: str, tmp_path: Path, run: Any, booked: list[tuple[str, list[str]]]
+) -> None:
+    rows, schema = hardly_read(tmp_path, name)
+    words = ["distill", rows, "--schema", schema, "--epsilon", "8", "--out", tmp_path / "out"]
+    ended, _, err = run(*words)
+    assert ended == 2 and len(err.splitlines()) == 1 and "--no-check" in err
+    noun = "250 persons" if "id" in name else "3,000 rows"
+    assert f"Less than a quarter of the {noun}" in err
+    assert [names for _, names in booked] == [[CHECK]] and not (tmp_path / "out").exists()
+
+
+def test_rows_are_far_fewer_only_beyond_noise() -> None:
+    """Four deviations below a quarter of the declared ones; without a declared number, never."""
+    rng = np.random.default_rng(2)
+    drawn = rng.normal(0, 50, (2000, 2, 4)) + np.array([1000, 0, 0, 0])
+    assert not any(far_fewer(fits_of([NUMBER] * 2, counts, 50.0), 4000) for counts in drawn)
+    assert all(far_fewer(fits_of([NUMBER] * 2, counts, 50.0), 9000) for counts in drawn)
+    assert not far_fewer(fits_of([NUMBER], np.zeros((1, 4)), 50.0), None)
+
+
+def test_a_run_whose_check_is_blind_says_so_first(tmp_path: Path, run: Any) -> None:
+    rows, schema = hardly_read(tmp_path, "few")
+    words = ["distill", rows, "--schema", schema, "--epsilon", "1", "--out", tmp_path / "out"]
+    small = ["--set", "grid=8", "--set", "groups=2", "--set", "soft_rows=20", "--set", "steps=1"]
+    schema.write_text(schema.read_text().replace("rows = 3000", "rows = 200"))
+    ended, out, _ = run(*words, *small)
+    assert not ended and "cannot tell" in out and "limbeck check" in out
+    schema.write_text(schema.read_text().replace("rows = 200", "rows = 900"))
+    ended, out, _ = run(*words, *small, "--force")
+    assert not ended and "cannot tell" not in out
+
+
 def test_the_check_is_booked_alone_then_everything_under_one_run(
     tmp_path: Path, booked: list[tuple[str, list[str]]]
 ) -> None:
@@ -308,13 +395,13 @@ def test_a_run_killed_after_its_check_resumes_with_the_same_answer(
     (tmp_path / "gap.csv").write_text("amount,loan\n" + "1,no\n2,yes\n" * 500)
     seen = []
 
-    def die(fits: Any) -> None:
+    def die(fits: Any, schema: Any) -> None:
         seen.append(fits)
         raise KeyboardInterrupt
 
     data = lk.read(tmp_path / "gap.csv", tmp_path / "gap.toml")
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(paid, "unusable_columns", die)
+        patched.setattr(paid, "misfits", die)
         lk.distill(data, SMALL, 1.0)
     release = lk.distill(data, SMALL, 1.0)
     assert [names[:1] for _, names in booked] == [[CHECK], [CHECK]]

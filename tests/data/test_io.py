@@ -169,6 +169,15 @@ def test_images_are_drafted_with_their_size(tmp_path: Path) -> None:
 def test_a_header_without_rows_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("age,income,town,smoker,seen,ill\n")
     assert len(lk.read(tmp_path / "t.csv", table_schema())._encoded()) == 0
+    with pytest.warns(lk.LimbeckWarning, match="no row was read"):
+        assert 'name = "income"' in lk.draft_schema(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("text", ["# of the ward\nage,ill\n31,no\n", "age,ill\n31,5,no\n32,5,no\n"])
+def test_a_draft_of_lines_that_do_not_split_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(lk.DataError, match=r"none of its lines has as many fields.*without quotes"):
+        lk.draft_schema(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize(

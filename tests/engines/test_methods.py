@@ -41,8 +41,9 @@ def answers(case: Case, data: lk.Dataset) -> Noted:
     plan = lk.plan(case.method, case.schema, lk.Budget(2.0), engine=data.engine_name)
     private = Private(data, plan.questions, plan.unit, Noise.from_seed(0), seen)
     private.estimate()
-    assert isinstance(case.method, AbstractMeasureOnce)
-    case.method.measure(private, seed=0, progress=lambda phase, done: None)
+    method = case.method
+    ask = method.measure if isinstance(method, AbstractMeasureOnce) else method.run
+    ask(private, seed=0, progress=lambda phase, done: None)
     private.executed()
     return seen
 

@@ -32,7 +32,7 @@ def why_not() -> str:
 
 pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "all there"),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1200),
     pytest.mark.xdist_group("spark"),
 ]
 Found = dict[str, Any]
@@ -50,10 +50,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> tuple[Found, Path]:
     killed = driver("dies", "local[1]", folder)
     main = driver("cluster", "local-cluster[2,1,1024]", folder)
     try:
-        _, errors = killed.communicate(timeout=280)
+        _, errors = killed.communicate(timeout=500)
         assert killed.returncode == -signal.SIGKILL, errors[-3000:]
         (folder / "dead").touch()
-        shown, errors = main.communicate(timeout=480)
+        shown, errors = main.communicate(timeout=900)
     finally:
         for process in (killed, main):
             process.kill()

@@ -75,7 +75,9 @@ def test_layers_and_pools_are_those_of_the_original() -> None:
     means, largest = _means(jax.numpy.asarray(x)), _largest(jax.numpy.asarray(x))
     assert means[0, 0, 0, 0] == pytest.approx(corner.mean(), rel=1e-5)  # four numbers, not nine
     assert means[0, 2, 2, 0] == pytest.approx(middle.mean(), rel=1e-5)
-    assert largest[0, 0, 0, 0] == corner.max() and _largest(x, stride=2).shape == (1, 2, 2, 3)
+    assert largest[0, 0, 0, 0] == corner.max() and _largest(
+        jax.numpy.asarray(x), stride=2
+    ).shape == (1, 2, 2, 3)
 
 
 def test_evaluate_hands_the_network_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from helpers import image_schema, table_rows, table_schema
 import limbeck as lk
 from limbeck.features.cells import _frequent
 from limbeck.methods import METHODS, SoftRows, default_method
-from limbeck.methods.marginals.noisy_cells import to_simplex
+from limbeck.methods.marginals.noisy_cells import clear_cells, to_simplex
 from limbeck.methods.marginals.soft_fit import NoisyMarginals, fit_soft_rows
 from limbeck.run import make_method
 
@@ -106,6 +106,42 @@ def test_the_simplex_is_nearest() -> None:
     moved = (values - found)[kept]
     assert np.allclose(moved, moved[0]) and (values[~kept] <= moved[0] + 1e-9).all()
     assert np.allclose(to_simplex(np.full(3, -1e9), 0.0), 0.0)
+
+
+def test_tails_are_kept_and_noise_far_out_is_not() -> None:
+    """A body that fades out in a few rows per cell, in bounds many times as wide; and the same turned round."""
+    rng, count = np.random.default_rng(0), 200
+    true = np.zeros(250)
+    true[100:160] = 2000 * 0.85 ** np.arange(60)
+    for turn in (slice(None), slice(None, None, -1)):
+        rows = true[turn]
+        kept = np.array(
+            [clear_cells(rows + rng.normal(0, 13.0, 250), np.full(250, 13.0)) for _ in range(count)]
+        )
+        found = kept @ rows / rows.sum()
+        assert found.min() > 0.97 and found.mean() > 0.99
+        empty = kept[:, rows == 0]
+        assert empty.any(axis=1).mean() < 0.15 and empty.sum(axis=1).max() < 60
+        far = np.abs(np.arange(250) - np.flatnonzero(rows).mean()) > 60
+        assert kept[:, far].any(axis=1).mean() < 0.05
+
+
+def test_wide_bounds_beside_a_label_ruin_no_correlation() -> None:
+    """An income on a logarithmic scale in bounds to a hundred times as much, and who gets a loan."""
+    rng = np.random.default_rng(0)
+    income = np.exp(rng.normal(7.6, 0.6, 6000)).round(2)
+    loan = rng.random(6000) < 1 / (1 + np.exp((income - 2500) / 800))
+    rows = pd.DataFrame({"income": income, "loan": loan * 1, "sex": rng.choice(["f", "m"], 6000)})
+    columns = (
+        lk.Numeric(name="income", min=1.0, max=1e5, scale="log"),
+        lk.Category(name="sex", values=("f", "m")),
+        lk.Category(name="loan", values=(0, 1), label=True),
+    )
+    schema = lk.Schema(dataset="bank", rows=6000, columns=columns)
+    release = lk.distill(lk.read(rows, schema), lk.Marginals(steps=200), 1.0, seed=0)
+    real, made = (float(d["income"].corr(d["loan"])) for d in (rows, release.data))
+    assert real < -0.5 and abs(made - real) < 0.1
+    assert 0.8 < release.data["income"].std() / income.std() < 1.2
 
 
 def test_redistilling_fits_anew_but_measures_nothing_else(tmp_path: Path) -> None:

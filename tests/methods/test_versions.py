@@ -17,7 +17,7 @@ import limbeck as lk
 from limbeck.privacy import Unit
 
 QUESTIONS = {
-    "marginals": (4, "1d9e638558682b1c"),
+    "marginals": (5, "1d9e638558682b1c"),
     "measure-once": (1, "f7127acee6927f85"),
     "dp-merf": (1, "65b92f1a0ca7a746"),
     "dp-hp": (1, "1f91de5b2e8f53f9"),
@@ -30,12 +30,17 @@ QUESTIONS = {
     "pearl": (1, "691e19bf3c39eb16"),
     "psg": (1, "3388cab1aa8d0cf4"),
     "dp-gan": (1, "b842bc6374c42dac"),
+    "dp-sinkhorn": (1, "c1cce07f9e813038"),
     "dp-cgan": (1, "b842bc6374c42dac"),
     "pate-gan": (1, "e3aa9e933f260f4c"),
+    "gs-wgan": (1, "d8105f2c833e0529"),
     "datalens": (1, "4fa27f874f8626df"),
     "aim": (1, "0a114dc736546702"),
     "mst": (1, "fdbc61548a76c346"),
     "privbayes": (1, "67ba63d306ad409c"),
+    "linear-head": (1, "73c248a5e5b38482"),
+    "dpdm": (1, "f19dadfe673f05ba"),
+    "dp-sgd": (1, "8eee6665fd2e04b4"),
     "full-mmd": (1, "d3c2797b5ac8dbde"),
 }  # fmt: skip
 """Version of each method, and digest of what it asks about a small table and about small images."""

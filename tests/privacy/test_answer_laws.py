@@ -18,7 +18,6 @@ from limbeck.accounting import cost
 from limbeck.data import Rows
 from limbeck.data.persons import Sharing
 from limbeck.privacy import (
-    Choice,
     Faculty,
     FrequentValues,
     Gradients,
@@ -68,8 +67,7 @@ def test_noise_of_every_number_is_as_charged_and_its_own(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", [*KINDS, CHOICE], ids=lambda k: k.name)
 def test_every_kind_charges_as_many_steps_as_it_takes(kind: Kind) -> None:
-    wanted = kind.question.picks if isinstance(kind.question, Choice) else kind.question.steps
-    assert {charge.steps for charge in kind.question.measured()} == {wanted}
+    assert {charge.steps for charge in kind.question.measured()} == {kind.paid}
 
 
 @each_kind

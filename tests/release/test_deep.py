@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forging import reseal, tamper
 from helpers import FEW, TINY, image_rows, image_schema, table_rows, table_schema
-from test_verify import reseal, tamper
 
 import limbeck as lk
 from limbeck.cli import main as cli

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from forging import reseal
 from helpers import TINY, folder_bytes, image_schema, table_rows, table_schema
 from PIL import Image as Picture
-from test_verify import reseal
 
 import limbeck as lk
 from limbeck import npz

@@ -9,94 +9,21 @@ import json
 import math
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from forging import Change, both, put, reseal, tamper
 from helpers import FEW, TINY, table_rows, table_schema
 
 import limbeck as lk
-from limbeck.accounting import Charge, calibrate, cost
-from limbeck.release import attack_delta, exact_epsilon, recompute
-from limbeck.release import certificate as _certificate
+from limbeck.accounting import Charge, cost
+from limbeck.release import recompute
 from limbeck.run import distilling as _distill
 
 OLD = Path(__file__).parents[1] / "oracles" / "format1"
-Change = Callable[[dict[str, Any]], None]
-
-
-@pytest.fixture(scope="module")
-def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release that is nobody's to change: tests copy it."""
-    folder = tmp_path_factory.mktemp("verify")
-    book = lk.Ledger(folder / "ledger.sqlite")
-    data = lk.read(table_rows(150), table_schema())
-    lk.distill(data, lk.DPMERF(**TINY), lk.Budget(1.0), out=folder / "release", ledger=book)
-    return folder / "release"
-
-
-@pytest.fixture
-def release(sealed: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(sealed, tmp_path / "release"))
-
-
-@pytest.fixture(scope="module")
-def gradients() -> dict[str, Any]:
-    """The certificate of sampled steps, whose price is PLD's."""
-    steps = Charge(name="gradient", sensitivity=1e-3, coordinates=40, sampling=0.1, steps=20)
-    schema, budget = table_schema(), lk.Budget(1.0)
-    planned = lk.plan(lk.DPMERF(**TINY), schema, budget)
-    charges = tuple(calibrate([steps], [1.0], budget))
-    planned = replace(planned, charges=charges, shares=(1.0,), cost=cost(charges, budget))
-    made = _certificate.make_certificate(
-        planned, charges, schema, seeded=False, law=False, source="defaults", public_seed=0
-    )
-    return json.loads(json.dumps(made))
-
-
-def reseal(folder: Path) -> None:
-    """Make the checksums right again, as a clever forger would."""
-    names = sorted(
-        p.relative_to(folder).as_posix()
-        for p in folder.rglob("*")
-        if p.is_file() and p.name != "SHA256SUMS"
-    )
-    sums = (f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}\n" for n in names)
-    (folder / "SHA256SUMS").write_text("".join(sums))
-
-
-def tamper(folder: Path, change: Change) -> None:
-    path = folder / "certificate.json"
-    certificate = json.loads(path.read_text())
-    change(certificate)
-    path.write_text(json.dumps(certificate))
-    reseal(folder)
-
-
-def put(*path: str | int, value: object) -> Change:
-    """A forger's change of one field."""
-
-    def change(certificate: dict[str, Any]) -> None:
-        *way, last = path
-        place: Any = certificate
-        for step in way:
-            place = place[step]
-        place[last] = value
-
-    return change
-
-
-def both(*changes: Change) -> Change:
-    def change(certificate: dict[str, Any]) -> None:
-        for one in changes:
-            one(certificate)
-
-    return change
 
 
 def no_longer_seeded(certificate: dict[str, Any]) -> None:
@@ -294,72 +221,6 @@ def test_certificates_of_format_1_cannot_be_forged_either(tmp_path: Path, change
         lk.verify(folder)
 
 
-# ---- without JAX --------------------------------------------------------------------------------
-
-NO_JAX = """
-import sys
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {missing}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Refuse())
-sys.argv = ["limbeck", *sys.argv[1:]]
-from limbeck.cli.main import main
-try:
-    main()
-finally:
-    print("loaded:", *sorted({{name.split(".")[0] for name in sys.modules}}))
-"""
-
-
-def run_without(missing: set[str], *words: str) -> subprocess.CompletedProcess[str]:
-    program = NO_JAX.format(missing=missing)
-    root = Path(__file__).parents[2]
-    return subprocess.run(
-        [sys.executable, "-c", program, *words], capture_output=True, text=True, cwd=root
-    )
-
-
-@pytest.mark.parametrize(
-    "missing",
-    [{"jax", "jaxlib"}, {"jax", "jaxlib", "equinox", "optax", "pandas", "pyarrow", "PIL"}],
-)
-def test_verify_works_where_jax_is_not_installed(sealed: Path, missing: set[str]) -> None:
-    done = run_without(missing, "verify", str(sealed))
-    assert done.returncode == 3, done.stderr
-    assert "arithmetic holds; questions not compared: JAX is not installed" in done.stdout
-    assert "Epsilon     1 at delta 1e-05" in done.stdout and not done.stderr
-
-
-def test_a_forgery_is_refused_where_jax_is_not_installed(release: Path) -> None:
-    tamper(release, put("charges", 0, "noise_multiplier", value=99.0))
-    done = run_without({"jax"}, "verify", str(release))
-    assert done.returncode == 2 and "claims epsilon" in done.stderr
-
-
-def test_arithmetic_alone_loads_no_jax(sealed: Path) -> None:
-    done = run_without(set(), "verify", "--arithmetic", "--json", str(sealed))
-    assert done.returncode == 3, done.stderr
-    told, loaded = done.stdout.split("loaded:")
-    assert not {"jax", "pandas", "pyarrow"} & set(loaded.split())
-    assert json.loads(told)["verified"] is False and "not compared" in json.loads(told)["open"][0]
-
-
-def test_the_command_says_yes_only_if_everything_holds(
-    sealed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from limbeck.cli import main as cli
-
-    for folder, code in ((sealed, 0), (OLD / "dp-kip", 3), (sealed / "nowhere", 2)):
-        monkeypatch.setattr("sys.argv", ["limbeck", "verify", str(folder)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert ended.value.code == code
-        told = capsys.readouterr().out
-        assert ("Not verified" in told) == (code == 3)
-        assert ("noise that can be removed" in told) == (code == 3)
-
-
 # ---- before anything is published ---------------------------------------------------------------
 
 
@@ -389,49 +250,6 @@ def test_distill_publishes_nothing_that_verify_would_refuse(
     with pytest.raises(lk.ReleaseError):
         lk.distill(data, lk.DPMERF(**TINY), lk.Budget(1.0), out=tmp_path / "place" / "release")
     assert not (tmp_path / "place").exists() or not any((tmp_path / "place").iterdir())
-
-
-# ---- a second opinion ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("multiplier", [0.3, 1.0, 5.0, 80.0])
-def test_the_exact_curve_twice(multiplier: float) -> None:
-    charges = [
-        Charge(name=n, sensitivity=1.0, coordinates=1, noise_multiplier=multiplier, steps=s)
-        for n, s in (("a", 1), ("b", 7))
-    ]
-    found = cost(charges, lk.Budget(10.0))
-    own = exact_epsilon(charges, found.delta - found.slack)
-    assert own == pytest.approx(found.exact, rel=1e-8, abs=1e-10)
-
-
-@pytest.mark.parametrize("sampling", [None, 0.01, 0.2, 0.9])
-def test_the_attack_is_below_the_price_and_not_far(sampling: float | None) -> None:
-    charge = Charge(
-        name="a", sensitivity=1.0, coordinates=1, sampling=sampling, steps=30, noise_multiplier=2.0
-    )
-    epsilon = cost([charge], lk.Budget(20.0)).epsilon
-    assert attack_delta(charge, epsilon) <= 1e-5
-    assert attack_delta(charge, epsilon / 3) > 1e-5  # so a price of a third would be refuted
-
-
-def test_a_price_that_an_attack_refutes_is_refused(
-    gradients: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An accountant that is wrong by a factor, and consistent about it, does not pass."""
-    from limbeck.release import arithmetic as _verify
-
-    def too_cheap(charges: Any, budget: Any) -> Any:
-        found = cost(charges, budget)
-        low = {"epsilon": found.epsilon / 4, "pld": found.pld / 4, "rdp": found.rdp / 4}
-        return replace(found, **low)
-
-    monkeypatch.setattr(_verify, "cost", too_cheap)
-    changed = copy.deepcopy(gradients)
-    for name in ("epsilon", "epsilon_pld", "epsilon_rdp"):
-        changed["accounting"][name] /= 4
-    with pytest.raises(lk.ReleaseError, match="refuted"):
-        recompute(changed)
 
 
 # ---- nothing outside the folder -----------------------------------------------------------------

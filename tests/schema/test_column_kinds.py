@@ -221,6 +221,8 @@ def test_a_draft_proposes_kinds_and_how_they_are_written(tmp_path: Path) -> None
         ("Yes No No", 'values = ["No", "Yes"]'),
         ("N Y", 'values = ["N", "Y"]'),
         ("true false", 'kind = "boolean"'),
+        ("TRUE FALSE", 'values = ["FALSE", "TRUE"]'),
+        ("1,234 900 12,345", "separators of thousands are not read"),
         ("007 123", 'kind = "category"'),
         ("2020-01-01T03:00Z 2020-01-01T03:00+01:00", 'zone = "?"'),
         ("13/01/2020 01/02/2020", 'format = "%d/%m/%Y"'),

@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ...nets import Discriminator
-from ...privacy import Ballot
+from ...privacy import Question
 from .discriminator_spec import DiscriminatorSpec
 
 Weighted = tuple[Array, Array, Array]
@@ -55,7 +55,7 @@ class Aggregator(Protocol):
     """How the gradients of many teachers become one."""
 
     @property
-    def ballot(self) -> Ballot:
+    def ballot(self) -> Question:
         """The question that is asked of the rows."""
 
     def drawn(self, key: PRNGKeyArray) -> Any:
@@ -187,9 +187,11 @@ class GradientCritic(AbstractCritic):
         """Where each row in question should go, in the aggregator's form."""
         network = self.network_of(state.weights)
 
-        def seems_generated(rows: Array) -> Array:
-            return jax.nn.softplus(-network(rows, question.asked_labels)).mean()
-
         asked = self.knows(state, question.asked_labels)
-        gradients = jnp.where(asked[:, None], -jax.grad(seems_generated)(question.asked), 0.0)
+        slopes = jax.grad(self.seems_generated, 1)(network, question.asked, question.asked_labels)
+        gradients = jnp.where(asked[:, None], -slopes, 0.0)
         return self.aggregator.answer(gradients, question.draws, state.number)
+
+    def seems_generated(self, network: Discriminator, rows: Array, labels: Array) -> Array:
+        """How generated rows look, in one number."""
+        return jax.nn.softplus(-network(rows, labels)).mean()

@@ -13,7 +13,7 @@ import numpy as np
 from ...draws import normal
 from ...errors import positive
 from ...nets import Generator
-from ...privacy import Ballot, Faculty, Private
+from ...privacy import Faculty, Private, Question
 from ...schema import Schema
 from .critic import Aggregator, GradientCritic
 from .student import Student
@@ -38,7 +38,7 @@ class AbstractGradientTaught(AbstractTaught):
     def aggregator(self, schema: Schema) -> Aggregator:
         """What makes one gradient of those of all teachers."""
 
-    def ballot(self, schema: Schema) -> Ballot:
+    def ballot(self, schema: Schema) -> Question:
         return self.aggregator(schema).ballot
 
     def asked_points(self, schema: Schema) -> int:

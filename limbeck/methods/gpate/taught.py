@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from ...errors import LimbeckError, choice, not_negative, positive
-from ...features import Fourier, RandomConvNets, default_length_scales
+from ...features import Fourier, PooledImages, RandomConvNets, default_length_scales
 from ...nets import Generator, build_generator
 from ...privacy import Asked, FeatureMap, LaplaceHistogram, Private, Question
 from ...schema import Schema
@@ -37,6 +37,8 @@ class AbstractTaught(AbstractMethod):
     teachers are asked and how the generator learns from their noisy answers."""
 
     family: ClassVar[str] = "private teachers"
+    automatic_view: ClassVar[str] = "features"
+    """What teachers see of images where nobody says."""
 
     teachers: int = 4000
     """Number of teachers, and of shards."""
@@ -63,7 +65,8 @@ class AbstractTaught(AbstractMethod):
     view: str = "auto"
     """What teachers see: rows as they are (rows); or public random features of each row, limbeck's
     own (features): for images those of small convolutional networks, for tables sines and cosines.
-    Auto: features for images, rows for tables, whose few numbers lose in many features."""
+    Or, of images, means of 2 x 2 pixels (pooled). Auto: rows for tables, whose few numbers lose in many features; for
+    images features, but with GS-WGAN pooled."""
     networks: int = 2
     """Random networks whose features teachers see, for images."""
     network_width: int = 16
@@ -117,7 +120,7 @@ class AbstractTaught(AbstractMethod):
         )
         choice(
             network=(self.network, KINDS),
-            view=(self.view, ("auto", "rows", "features")),
+            view=(self.view, ("auto", "rows", "features", "pooled")),
             shards=(self.shards, ("auto", "mixed", "classes")),
             generator=(self.generator, ("auto", "deconvolution")),
         )
@@ -181,6 +184,8 @@ class AbstractTaught(AbstractMethod):
                 f"{self.name} must know how many rows to release: declare their approximate number "
                 "in the schema (rows = ...), or have them counted (count_epsilon)."
             )
+        if self.view == "pooled" and not schema.image:
+            raise LimbeckError('view = "pooled" is for images; choose rows or features.')
         if self.classes_apart(schema):
             self._check_apart(schema)
         weights = self.discriminator(schema).weights
@@ -203,13 +208,20 @@ class AbstractTaught(AbstractMethod):
                 'which needs one of its own; choose more, or shards = "mixed".'
             )
 
-    def _sees_rows(self, schema: Schema) -> bool:
-        return schema.image is None if self.view == "auto" else self.view == "rows"
+    def _viewed(self, schema: Schema) -> str:
+        """What teachers see: rows, features or pooled."""
+        if self.view != "auto":
+            return self.view
+        return self.automatic_view if schema.image else "rows"
 
     def seen_features(self, schema: Schema, seed: int) -> FeatureMap | None:
         """The public features that teachers see rows by; None: they see rows as they are."""
-        if self._sees_rows(schema):
+        viewed = self._viewed(schema)
+        if viewed == "rows":
             return None
+        if viewed == "pooled":
+            assert schema.image is not None
+            return PooledImages(shape=schema.image.shape)
         key = jax.random.fold_in(jax.random.key(seed), 7)
         if schema.image:
             return RandomConvNets(
@@ -227,13 +239,13 @@ class AbstractTaught(AbstractMethod):
 
     def seen_width(self, schema: Schema) -> int:
         """Numbers in a row as teachers see it."""
-        if self._sees_rows(schema):
+        if self._viewed(schema) == "rows":
             return schema.slots
         return int(eqx.filter_eval_shape(self.seen_features, schema, 0).size)
 
     def discriminator(self, schema: Schema) -> DiscriminatorSpec:
         """The description of the teachers' network."""
-        image = schema.image if self._sees_rows(schema) else None
+        image = schema.image if self._viewed(schema) == "rows" else None
         return DiscriminatorSpec(
             kind=self.network,
             width=self.seen_width(schema),

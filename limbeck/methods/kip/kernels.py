@@ -111,7 +111,7 @@ class ScatteringKernel(AbstractFeatureKernel):
             height=height,
             width=width,
             channels=channels,
-            normalisation=self.normalisation,  # type: ignore[arg-type]
+            normalisation=self.normalisation,
             unit_norm=self.unit_norm,
         )
 

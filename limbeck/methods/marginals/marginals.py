@@ -99,7 +99,7 @@ class Marginals(AbstractMeasureOnce):
 
     only_counts: ClassVar[bool] = True
     name: ClassVar[str] = "marginals"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     data_kinds: ClassVar[tuple[str, ...]] = ("tables",)
     good_for: ClassVar[str] = (
         "tables of any kind, their default: rows true in columns and pairs of columns"

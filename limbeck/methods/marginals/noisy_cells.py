@@ -17,6 +17,9 @@ from ...schema import Schema, bins_of
 
 FALSE_ALARMS = 0.02
 """Chance that in a column somewhere noise alone is taken for rows: one empty cell far out does harm."""
+REACH, STEP = 2.0, 0.5
+"""Standard deviations by which cells next to filled ones must stand out, for a tail is likelier there than rows far out;
+and how many at a time, at most, in units of the filled ones."""
 FEW_CELLS = 16
 """Cells of a column with so few that none is far from the others, at most."""
 BELOW_ONE = float(np.nextafter(1, 0))
@@ -25,8 +28,9 @@ BELOW_ONE = float(np.nextafter(1, 0))
 def cleared_counts(
     schema: Schema, columns: Sequence[Cells], singles: np.ndarray, error: float
 ) -> np.ndarray:
-    """Noisy counts of cells (classes, cells), with nothing in cells where a target cannot be; and without a
-    label with nothing in numbers' cells that seem to be empty.
+    """Noisy counts of cells (classes, cells), with nothing in cells where a target cannot be, and with nothing in
+    numbers' cells that seem to be empty. Beside a label that is done on logarithmic scales alone, where noise far out
+    weighs most; on others it did no good: see benchmarks/notes/tables.md.
 
     Args:
         schema: The settled schema.
@@ -36,11 +40,10 @@ def cleared_counts(
     """
     possible, start = possible_cells(schema, columns), 0
     cleared, errors = singles * possible, error * possible
-    if schema.label:  # there it did no good: see benchmarks/notes/tables.md
-        return cleared
     for cells in columns:
         place = slice(start, start + cells.values)
-        if cells.ordered and cells.values > FEW_CELLS:
+        wide = schema.label is None or cells.logarithmic
+        if cells.ordered and wide and cells.values > FEW_CELLS:
             # Of all classes together, or of any alone: far values may be those of one class.
             own, errs = cleared[:, place], errors[:, place]
             sides = [(own.sum(axis=0), np.sqrt((errs**2).sum(axis=0)))]
@@ -84,7 +87,7 @@ def clear_cells(
     counts: np.ndarray, errors: np.ndarray, false_alarms: float = FALSE_ALARMS
 ) -> np.ndarray:
     """Which of neighbouring cells hold rows, by noisy counts: those in the shortest runs whose sums stand
-    out of the noise. Else noise in the empty cells of wide bounds would be drawn as values far out.
+    out of the noise, and tails of these. Else noise in the empty cells of wide bounds would be drawn as values far out.
 
     Args:
         counts: Noisy counts of cells.
@@ -107,7 +110,34 @@ def clear_cells(
         for start in np.flatnonzero(clear & (taken[length:] == taken[:-length])):
             filled[start : start + length] = True
         length *= 2
+    for filled_from, counted, erring in (
+        (filled, sums, variances),
+        (filled[::-1], -sums[::-1], -variances[::-1]),
+    ):
+        _reach_out(filled_from, counted, erring)
     return filled
+
+
+def _reach_out(filled: np.ndarray, sums: np.ndarray, variances: np.ndarray) -> None:
+    """Fill cells after the last filled one, as long as the shortest run of them that stands out is found.
+
+    Args:
+        filled: Whether cells hold rows; changed in place.
+        sums, variances: Of all cells before each, in the same order, or less a constant.
+    """
+    if not filled.any():
+        return
+    last, length = len(filled) - int(np.argmax(filled[::-1])), 1
+    while last + length <= len(filled) and length <= max(1.0, STEP * filled.sum()):
+        found = sums[last + length] - sums[last]
+        if (
+            found > REACH * math.sqrt(max(variances[last + length] - variances[last], 0.0))
+            and found > 0
+        ):
+            filled[last : last + length] = True
+            last, length = last + length, 1
+        else:
+            length *= 2
 
 
 def shared_out(counts: np.ndarray, rows: float) -> np.ndarray:

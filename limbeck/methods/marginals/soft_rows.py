@@ -72,7 +72,7 @@ class SoftRows:
             at = at[np.argsort(origins[at], kind="stable")]
             for i, (column, place) in enumerate(zip(columns, places, strict=True)):
                 part = parts.get(i)
-                codes = self._drawn_codes(label, place, origins[at], rng, part)
+                codes = self._drawn_codes(int(label), place, origins[at], rng, part)
                 cells[at, i] = column.draw(codes, rng) if part is None else part.draw(codes, rng)
         if wanted.given is not None:
             cells = np.where(wanted.given.known, wanted.given.cells, cells)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...arrays import AnyArray
 from ...features import Axes, Places
 from ..class_counts import class_weights
 
@@ -29,7 +30,7 @@ class NumbersAndSquares(eqx.Module):
     def size(self) -> int:
         return 2 * self.places.columns
 
-    def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
+    def __call__(self, rows: Float[AnyArray, "rows slots"]) -> Float[Array, "rows size"]:
         slots = np.asarray(self.places.values)
         # From -1 to 1: then a number and its square have a norm of at most the root of 2.
         x = jnp.where(slots >= 0, 2 * rows[:, np.maximum(slots, 0)] - 1, 0.0)

@@ -59,6 +59,8 @@ class Gradients(Question):
     stepwise: ClassVar[bool] = True
     persons: ClassVar[bool] = True
     work: ClassVar[str] = "draws batches of rows at random"
+    sums: ClassVar[type[GradientSum]] = GradientSum
+    """How what a batch gives is clipped and put on the grid."""
 
     clip: float
     size: int
@@ -90,7 +92,7 @@ class Gradients(Question):
             raise LimbeckError("Poisson sampling is accounted under add/remove only.")
         (charge,) = charges
         batches = PoissonBatches(self.rate, self.rows)
-        grid = GradientSum(
+        grid = self.sums(
             sensitivity=charge.sensitivity,
             noise=charge.noise,
             size=self.size,

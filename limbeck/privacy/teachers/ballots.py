@@ -90,7 +90,7 @@ class Votes(Question):
         return (largest, votes) if self.largest_share else (votes,)
 
     def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> CountedVotes:
-        _check_priced(self, charges, unit)
+        check_priced(self, charges, unit)
         return CountedVotes(tuple(charges), self.coordinates, self.bins, self.most)
 
 
@@ -123,7 +123,7 @@ class Directions(Question):
         return (Charge(name=self.name, sensitivity=2.0, coordinates=self.size, steps=self.count),)
 
     def calibrated(self, charges: Charges, unit: Unit, row_map: Any = None) -> SummedDirections:
-        _check_priced(self, charges, unit)
+        check_priced(self, charges, unit)
         grid = GridSum(bound=1.0, noise=charges[0].noise, groups=1, size=self.size)
         return SummedDirections(tuple(charges), grid)
 
@@ -131,7 +131,7 @@ class Directions(Question):
 Ballot = Votes | Directions
 
 
-def _check_priced(question: Question, charges: Sequence[Charge], unit: Unit) -> None:
+def check_priced(question: Question, charges: Sequence[Charge], unit: Unit) -> None:
     """A teacher's mind counts as much whatever the noise: charges may not price less."""
     for charge, wanted in zip(charges, question.charges(unit), strict=True):
         if charge.sensitivity < wanted.sensitivity:

@@ -134,6 +134,7 @@ class Ensemble:
         self._teacher, self._shards, self._read = teacher, shards, read
         self._turn = self._size = 0
         self._states: list[Any] = []
+        self._alone: dict[int, tuple[Any, int]] = {}
 
     @classmethod
     def of_rows(cls, faculty: Faculty, access: RowAccess) -> Ensemble:
@@ -154,24 +155,45 @@ class Ensemble:
 
     def ask(self, question: Any, *, answers: bool = True) -> Iterator[tuple[float, np.ndarray]]:
         """Let all teachers learn and, if wanted, answer; chunk by chunk, with the part done."""
-        count, batch = self._teacher.count, self._teacher.batch
+        count = self._teacher.count
         self._size = size = self._size or self._chunk(question)
         for number, first in enumerate(range(0, count, size)):
             if len(self._states) <= number:
                 numbers = jnp.arange(first, first + size)
                 self._states.append(_start(self._teacher, self._teacher.seed, numbers))
-            state = self._states[number]
-            for turn in range(self._teacher.turns):
-                places, present = self._shards.look(first, first + size, batch, self._turn + turn)
-                rows, labels = self._read(places.ravel())
-                rows = rows.reshape(*places.shape, -1)
-                labels = labels.reshape(places.shape)
-                state = _learn(self._teacher, state, rows, labels, present, question)
+            state = self._taught(self._states[number], first, size, self._turn, question)
             self._states[number] = state
             votes = np.asarray(_answer(self._teacher, state, question)) if answers else np.zeros(0)
             # Beyond the last teacher there is none: the last chunk has the shape of the others.
             yield min(1.0, (first + size) / count), votes[: count - first]
         self._turn += self._teacher.turns
+
+    def ask_one(
+        self, number: int, question: Any, *, answers: bool = True, last: bool = False
+    ) -> np.ndarray:
+        """Let one teacher alone learn and, if wanted, answer, (1, size); then it is forgotten, if it is
+        the `last` time."""
+        fresh = number not in self._alone
+        state, seen = (self._fresh(number), 0) if fresh else self._alone.pop(number)
+        state = self._taught(state, number, 1, seen, question)
+        if not last:
+            self._alone[number] = state, seen + self._teacher.turns
+        return np.asarray(_answer(self._teacher, state, question)) if answers else np.zeros(0)
+
+    def _fresh(self, number: int) -> Any:
+        return _start(self._teacher, self._teacher.seed, np.asarray([number], np.int32))
+
+    def _taught(self, state: Any, first: int, size: int, seen: int, question: Any) -> Any:
+        """The states of some teachers, who were shown rows so often before, after they were shown more."""
+        for turn in range(self._teacher.turns):
+            places, present = self._shards.look(
+                first, first + size, self._teacher.batch, seen + turn
+            )
+            rows, labels = self._read(places.ravel())
+            rows = rows.reshape(*places.shape, -1)
+            labels = labels.reshape(places.shape)
+            state = _learn(self._teacher, state, rows, labels, present, question)
+        return state
 
     def _chunk(self, question: Any) -> int:
         """Teachers worked on at once: from shapes alone, so of the same number for any rows."""

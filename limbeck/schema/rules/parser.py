@@ -22,6 +22,8 @@ from .rule import Atom, Combination, Dependence, Offset, Order, Rule, Total
 
 ORDER = (">=", "<=", ">", "<")
 EQUAL = ("==", "=")
+TURNED = {"=>": ">=", "=<": "<="}
+"""Signs that are none, and what is meant."""
 KEYWORDS = ("not", "if", "then", "and", "or", "in")
 LONGEST = 2000
 """Letters of a rule, at most."""
@@ -31,7 +33,7 @@ _TOKEN = re.compile(
     |(?P<date>\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?)?)
     |(?P<number>\d+(?:\.\d+)?)
     |(?P<word>[^\W\d]\w*)
-    |(?P<sign>->|>=|<=|==|!=|[=><+\-(),])
+    |(?P<sign>->|=>|=<|>=|<=|==|!=|[=><+\-(),])
     )""",
     re.VERBOSE,
 )
@@ -85,6 +87,8 @@ class _Parser:
                     "blanks or signs stand in quotes."
                 )
             kind, piece = found.lastgroup, found[found.lastgroup]
+            if piece in TURNED:
+                self.refuse(f"'{piece}' is no sign; '{TURNED[piece]}' is.")
             tokens.append(Token(kind, piece[1:-1] if kind == "quoted" else piece))
             place = found.end()
         return tokens

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +11,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from ghosts import (
+    CLASSES,
+    SLOTS,
+    drawn_basis,
+    drawn_rows,
+    drawn_support,
+    made_rows,
+    network_source,
+    scattering_source,
+    tangent_source,
+)
 
 from limbeck.features import (
-    EmpiricalNTK,
     FullyConnectedNTK,
     Scattering,
     Support,
     centred,
-    gaussian_support,
     pull_back,
     row_loss,
 )
@@ -34,19 +42,6 @@ from limbeck.privacy import (
 from limbeck.privacy.poisson import ghost_features
 from limbeck.privacy.poisson.ghost_features import _pull_many
 from limbeck.privacy.poisson.ghost_norms import _pays
-from limbeck.privacy.poisson.gradient_sum import ERROR, GradientSum
-
-CLASSES = 4
-
-
-def _rows(count: int, slots: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return rng.random((count, slots)).astype(np.float32), rng.integers(0, CLASSES, count)
-
-
-def _support(size: int, slots: int, **settings: Any) -> Support:
-    targets = np.asarray(centred(np.arange(size) % CLASSES, CLASSES))
-    return gaussian_support(targets, slots, key=jax.random.key(3), **settings)
 
 
 def _weights() -> np.ndarray:
@@ -74,7 +69,7 @@ def _one_by_one(
 def _prepared(source: Any, free: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> RowSums:
     """The same of gradients that are made one by one."""
     if hasattr(source, "blocks"):
-        made = _made(source, free, rows, labels)
+        made = made_rows(source, free, rows, labels)
         norms = np.linalg.norm(made, axis=1) * (1 + 1e-9)
         made[~np.isfinite(norms)] = 0.0
         norms = np.where(np.isfinite(norms), norms, np.inf)
@@ -82,12 +77,8 @@ def _prepared(source: Any, free: np.ndarray, rows: np.ndarray, labels: np.ndarra
     return source.prepare(free, rows, labels)
 
 
-def _made(source: Any, free: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    return np.concatenate([part for _, part in source.blocks(free, rows, labels)])
-
-
 def _agree(source: Any, kernel: Any, count: int, slots: int, margin: float) -> None:
-    rows, labels = _rows(count, slots)
+    rows, labels = drawn_rows(count, slots)
     free = source.support.pick(source.support.start)
     wanted = _one_by_one(kernel, source, rows, labels, free)
     norms, sizes, _, weighted_sum = _prepared(source, free, rows, labels)
@@ -118,7 +109,7 @@ def test_tangent_gradients_equal_those_made_one_by_one(
     kernel = FullyConnectedNTK(depth=depth)
     source = TangentGradients(
         kernel=kernel,
-        support=_support(size, 30, **settings),
+        support=drawn_support(size, 30, **settings),
         ridge=1e-4,
         class_weights=_weights(),
         view=lambda slots: (slots - 0.3) / 0.5,
@@ -137,7 +128,7 @@ def test_gradients_through_features_equal_those_made_one_by_one(
     kind = FeatureGradients if count > 10 else PulledGradients
     source = kind(
         features=features if count > 10 else _Plain(features),
-        support=_support(4, 64, corrupted=0.2),
+        support=drawn_support(4, 64, corrupted=0.2),
         ridge=1e-3,
         class_weights=_weights(),
     )
@@ -150,13 +141,13 @@ def test_gradients_through_features_equal_those_made_one_by_one(
 @pytest.mark.parametrize("few", [None, 7], ids=["all features", "few directions"])
 def test_gradients_in_feature_space_equal_those_made_one_by_one(few: int | None) -> None:
     features = Scattering(height=8, width=8)
-    targets = _support(4, 64).targets
+    targets = drawn_support(4, 64).targets
     source = FeatureSpaceGradients(
         features=features, targets=targets, ridge=1e-3, class_weights=_weights(),
-        basis=_basis(features.size, few) if few else None,
+        basis=drawn_basis(features.size, few) if few else None,
     )  # fmt: skip
-    rows, labels = _rows(9, 64)
-    phi, seen = source.of_seen(np.asarray(_support(4, 64).start)), source.row_features(rows)
+    rows, labels = drawn_rows(9, 64)
+    phi, seen = source.of_seen(np.asarray(drawn_support(4, 64).start)), source.row_features(rows)
     assert phi.shape[1] == (few or features.size) and seen.dtype == np.float32
     plain = replace(  # the features' own kernel, on rows that are features already
         _as_support(phi, targets, ridge=1e-3), class_weights=_weights()
@@ -171,10 +162,6 @@ def test_gradients_in_feature_space_equal_those_made_one_by_one(few: int | None)
     assert np.allclose(weighted_sum(factors), factors @ wanted, rtol=1e-6, atol=1e-12)
 
 
-def _basis(size: int, few: int) -> np.ndarray:
-    return np.linalg.qr(np.random.default_rng(5).standard_normal((size, few)))[0]
-
-
 def _as_support(phi: np.ndarray, targets: np.ndarray, ridge: float) -> TangentGradients:
     return TangentGradients(
         kernel=FullyConnectedNTK(), support=Support(phi, targets), ridge=ridge,
@@ -184,8 +171,8 @@ def _as_support(phi: np.ndarray, targets: np.ndarray, ridge: float) -> TangentGr
 
 def test_plain_gradients_serve_any_kernel() -> None:
     kernel = FullyConnectedNTK()
-    support = _support(4, 16)
-    rows, labels = _rows(5, 16)
+    support = drawn_support(4, 16)
+    rows, labels = drawn_rows(5, 16)
     exact = _as_support(support.start, support.targets, ridge=1e-2)
     free = support.pick(support.start)
     wanted = _one_by_one(kernel, exact, rows, labels, free)
@@ -195,7 +182,7 @@ def test_plain_gradients_serve_any_kernel() -> None:
         placed = support.place_traced(free)
         return row_loss(kernel, placed, targets, row, centred(label, CLASSES), 1e-2)
 
-    made = _made(PlainGradients(loss=loss, chunk=2), free, rows, labels)
+    made = made_rows(PlainGradients(loss=loss, chunk=2), free, rows, labels)
     assert np.allclose(made, wanted, rtol=1e-2, atol=1e-5)
     labels[2:4] = -1  # a block without a label is left out
     blocks = list(PlainGradients(loss=loss, chunk=2).blocks(free, rows, labels))
@@ -211,38 +198,7 @@ class _Plain(eqx.Module):
         return self.features(rows)
 
 
-# ---- adversaries -----------------------------------------------------------------------------
-
-SLOTS = 64
-
-
-def _tangent(support: Support) -> TangentGradients:
-    return TangentGradients(
-        kernel=FullyConnectedNTK(), support=support, ridge=1e-7, class_weights=np.ones(CLASSES)
-    )
-
-
-def _scattering(support: Support) -> FeatureGradients:
-    return FeatureGradients(
-        features=Scattering(height=8, width=8, unit_norm=False),
-        support=support,
-        ridge=1e-7,
-        class_weights=np.ones(CLASSES),
-    )
-
-
-def _network(support: Support) -> PulledGradients:
-    layers = eqx.nn.MLP(SLOTS, CLASSES, 6, 1, key=jax.random.key(0))
-    network = eqx.nn.Sequential([eqx.nn.Lambda(jnp.ravel), layers])
-    return PulledGradients(
-        features=EmpiricalNTK(network, (8, 8, 1)),
-        support=support,
-        ridge=1e-7,
-        class_weights=np.ones(CLASSES),
-    )
-
-
-SOURCES = [(_tangent, 8), (_tangent, 40), (_scattering, 8), (_network, 8)]
+SOURCES = [(tangent_source, 8), (tangent_source, 40), (scattering_source, 8), (network_source, 8)]
 
 
 @pytest.mark.parametrize(("make", "count"), SOURCES)
@@ -258,18 +214,18 @@ def test_no_clipped_gradient_is_longer_than_the_bound(
 def test_derivatives_that_are_made_again_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no room to keep them from the norms to the sum."""
     monkeypatch.setattr(ghost_features, "KEPT", 0)
-    assert 0 < _longest(*_adversary(_scattering, 8, 1.0), 1e-6) <= 1e-6
+    assert 0 < _longest(*_adversary(scattering_source, 8, 1.0), 1e-6) <= 1e-6
 
 
 def _adversary(make: Any, count: int, size: float) -> tuple[Any, np.ndarray, np.ndarray]:
     """Support equal to data, nearly no ridge, duplicates, huge pixels, flat ones."""
-    rows, labels = _rows(count, SLOTS)
+    rows, labels = drawn_rows(count, SLOTS)
     rows[1, :48] = rows[4, 16:] = rows[7] = 0.3  # no wavelet sees these
     rows *= size
     rows[3] = rows[2]
     rows[5] = 0.0
     rows[6] = rows[0] * (1 + 1e-6)
-    return make(replace(_support(count, SLOTS), start=rows.copy())), rows, labels
+    return make(replace(drawn_support(count, SLOTS), start=rows.copy())), rows, labels
 
 
 def _longest(source: Any, rows: np.ndarray, labels: np.ndarray, bound: float) -> float:
@@ -284,11 +240,11 @@ def _longest(source: Any, rows: np.ndarray, labels: np.ndarray, bound: float) ->
     return longest
 
 
-@pytest.mark.parametrize("make", [_tangent, _scattering, _network])
+@pytest.mark.parametrize("make", [tangent_source, scattering_source, network_source])
 def test_a_row_moves_the_clipped_sum_by_no_more_than_the_clip(make: Any) -> None:
     """Removed or added, with all other rows there: their factors must not notice."""
-    rows, labels = _rows(12, SLOTS)
-    source = make(_support(4, SLOTS))
+    rows, labels = drawn_rows(12, SLOTS)
+    source = make(drawn_support(4, SLOTS))
     free = source.support.pick(source.support.start)
     clip = 1e-4
 
@@ -302,11 +258,11 @@ def test_a_row_moves_the_clipped_sum_by_no_more_than_the_clip(make: Any) -> None
         assert 0 < moved <= clip * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("make", [_tangent, _scattering, _network])
+@pytest.mark.parametrize("make", [tangent_source, scattering_source, network_source])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
 def test_rows_that_are_not_finite_leave_no_trace(make: Any, bad: float) -> None:
-    rows, labels = _rows(6, SLOTS)
-    source = make(_support(4, SLOTS))
+    rows, labels = drawn_rows(6, SLOTS)
+    source = make(drawn_support(4, SLOTS))
     free = source.support.pick(source.support.start)
     good = np.array([1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
     wanted = _prepared(source, free, rows, labels).weighted_sum(good)
@@ -323,177 +279,12 @@ def test_rows_that_are_not_finite_leave_no_trace(make: Any, bad: float) -> None:
 
 
 def test_parameters_that_are_not_finite_give_a_sum_of_zeros() -> None:
-    rows, labels = _rows(6, SLOTS)
-    for make in (_tangent, _scattering):
-        source = make(_support(4, SLOTS))
+    rows, labels = drawn_rows(6, SLOTS)
+    for make in (tangent_source, scattering_source):
+        source = make(drawn_support(4, SLOTS))
         free = np.full(source.support.size, np.nan)
         norms = source.prepare(free, rows, labels).norms
         assert np.isinf(norms).all()
-
-
-# ---- sums with a proven margin ---------------------------------------------------------------
-
-
-def _feature_space(support: Support) -> FeatureSpaceGradients:
-    """On features of as many numbers as rows have slots."""
-    return FeatureSpaceGradients(
-        features=_Same(), targets=support.targets, ridge=1e-7, class_weights=np.ones(CLASSES)
-    )
-
-
-def _few_directions(support: Support) -> FeatureSpaceGradients:
-    """The same, in fewer directions than there are features or support rows."""
-    return replace(_feature_space(support), basis=_basis(SLOTS, 5))
-
-
-class _Same(eqx.Module):
-    def __call__(self, rows: jax.Array) -> jax.Array:
-        return rows
-
-
-GHOSTS = [_tangent, _scattering, _feature_space, _few_directions]
-
-
-def _batch(shape: int) -> tuple[Support, np.ndarray, np.ndarray]:
-    """Rows close to a support of huge and tiny numbers; half of them pull against the other half."""
-    support = _support(8, SLOTS)
-    rng = np.random.default_rng(4)
-    start = support.start * np.logspace(-2, 2, 8)[:, None]
-    rows = start[rng.integers(0, 8, shape)] + 0.1 * rng.standard_normal((shape, SLOTS))
-    labels = rng.integers(0, CLASSES, shape)
-    rows[shape // 2 :] = rows[: shape // 2] * (1 + 1e-7)
-    labels[shape // 2 :] = (labels[: shape // 2] + 1) % CLASSES
-    return replace(support, start=start), rows.astype(np.float32), labels
-
-
-@pytest.mark.parametrize("make", GHOSTS)
-def test_a_rows_bounds_do_not_depend_on_its_place(make: Any) -> None:
-    """Not in the last bit: what the proof of the margin takes for granted."""
-    support, rows, labels = _batch(192)
-    source = make(support)
-    free = support.pick(support.start)
-    found = source.prepare(free, rows, labels)
-    order = np.random.default_rng(0).permutation(192)
-    again = source.prepare(free, rows[order], labels[order])
-    alone = source.prepare(
-        free, np.where(np.arange(192)[:, None] < 1, rows[7], 0), labels * 0 + labels[7]
-    )
-    for one, other, single in zip(found[:2], again[:2], alone[:2], strict=True):
-        assert np.array_equal(one[order], other)
-        assert one[7] == single[0]
-
-
-def test_gradients_made_one_by_one_do_not_depend_on_their_place() -> None:
-    support, rows, labels = _batch(192)
-    source, free = _network(support), support.pick(support.start)
-    made = _made(source, free, rows, labels)
-    order = np.random.default_rng(0).permutation(192)
-    assert np.array_equal(made[order], _made(source, free, rows[order], labels[order]))
-
-
-@pytest.mark.parametrize("make", GHOSTS)
-@pytest.mark.parametrize("clip", [1e-6, 1.0, 1e6])
-def test_clipped_sums_err_by_less_than_the_margin(make: Any, clip: float) -> None:
-    """Against sums made one row at a time and added exactly, and against every order of the rows."""
-    shape = 128
-    support, rows, labels = _batch(shape)
-    source = make(support)
-    free = support.pick(support.start)
-    size = source.prepare(free, rows, labels).weighted_sum(np.zeros(shape)).size
-    grid = GradientSum(sensitivity=clip, noise=clip, size=size, shape=shape)
-
-    def clipped_sums(order: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        made = source.prepare(free, rows[order], labels[order])
-        factors = grid.factors(made.norms, made.sizes, made.roundings, labels[order])
-        return lambda kept: made.weighted_sum(factors * kept)
-
-    plain, every = clipped_sums(np.arange(shape)), np.ones(shape)
-    whole = plain(every)
-    singles = [plain(one) for one in np.eye(shape)]
-    assert max(np.linalg.norm(single) for single in singles) <= grid.clip * (1 + 1e-12)
-    exact = np.array([math.fsum(column) for column in np.transpose(singles)])
-    assert np.linalg.norm(whole - exact) <= ERROR * clip
-    for seed in range(3):
-        order = np.random.default_rng(seed).permutation(shape)
-        assert np.linalg.norm(clipped_sums(order)(every) - whole) <= ERROR * clip
-
-
-def test_rows_of_cancelling_terms_are_shortened() -> None:
-    """Terms a billion times as long as their sum would err beyond the margin: such rows count less."""
-    grid = GradientSum(sensitivity=1.0, noise=1.0, size=4, shape=64)
-    norms, sizes = np.ones(4), np.array([1.0, 1e4, 1e9, np.inf])
-    factors = grid.factors(norms, sizes, 100, np.zeros(4, np.int64))
-    assert factors[0] == factors[1] == grid.clip and factors[3] == 0
-    most = grid.most(100)
-    assert factors[2] * sizes[2] == pytest.approx(most) and most < 1e9
-    assert 2 * grid.shape * most * 100 * 2.0**-52 < ERROR
-
-
-@pytest.mark.parametrize("multiplier", [0.5, 40.0])
-@pytest.mark.parametrize("size", [10, 10**6])
-def test_clip_margin_and_rounding_add_up_to_the_sensitivity(multiplier: float, size: int) -> None:
-    grid = GradientSum(sensitivity=0.3, noise=0.3 * multiplier, size=size, shape=640)
-    error = ERROR * grid.sensitivity
-    rounding = 1.5 * math.sqrt(size) * grid.grid
-    assert grid.clip + 2 * error + error / 1280 + rounding <= grid.sensitivity
-    assert grid.clip > grid.sensitivity * (1 - 4e-6) - 1.01 * rounding - 2 * grid.grid
-
-
-class _Listed:
-    """Gradients that are the rows, told by norms and sums; counts how often it is asked."""
-
-    calls = 0
-
-    def prepare(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> RowSums:
-        self.calls += 1
-        norms = np.linalg.norm(slots, axis=1)
-        return RowSums(norms, norms, len(slots) + 2, lambda factors: factors @ slots)
-
-
-@pytest.mark.parametrize("count", [64, 128, 131])
-def test_one_row_more_moves_the_integers_by_no_more_than_the_sensitivity(count: int) -> None:
-    """Before, within and beyond the planned pieces, wherever the row is put."""
-    rng = np.random.default_rng(0)
-    rows = rng.standard_normal((count + 1, 5)) * 10
-    grid = GradientSum(sensitivity=1.0, noise=2.0, size=5, shape=64)
-    source = _Listed()
-
-    def load(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        slots, labels = np.zeros((64, 5)), np.full(64, -1)
-        slots[: len(places)], labels[: len(places)] = rows[places], 0
-        return slots, labels
-
-    whole = grid.total(source, np.zeros(5), np.arange(count + 1), load)
-    assert source.calls == (2 if count < 128 else 2 + count + 1 - 128)
-    for gone in (0, count // 2, count):
-        left = grid.total(source, np.zeros(5), np.delete(np.arange(count + 1), gone), load)
-        moved = np.linalg.norm(whole - left) * grid.grid
-        assert 0.999 < moved <= 1.0
-
-
-def test_norms_rest_on_an_upper_bound_of_the_derivative() -> None:
-    """A power iteration that starts across the steep direction finds a lower bound only."""
-
-    class Steep(eqx.Module):
-        """The slots, but for one direction that is stretched a million times."""
-
-        def __call__(self, rows: jax.Array) -> jax.Array:
-            return rows @ jnp.asarray(self.derivative(rows[0]))
-
-        def derivative(self, row: Any) -> np.ndarray:
-            across = np.zeros(SLOTS, np.float32)
-            across[:2] = 1, -1  # a start of signs has equal ones here
-            return np.eye(SLOTS, dtype=np.float32) + 1e6 * np.outer(across, across)
-
-    support = _support(4, SLOTS)
-    source = replace(_scattering(support), features=Steep())
-    rows, labels = _rows(64, SLOTS)
-    free = support.pick(support.start)
-    _, low = source.low_rank(free, rows, labels)
-    largest = np.linalg.norm(Steep().derivative(rows[0]), 2)
-    assert largest > 1e6
-    sizes = source.prepare(free, rows, labels).sizes
-    assert (sizes >= largest * np.linalg.norm(low.terms(), axis=1)).all()
 
 
 # ---- the pieces ------------------------------------------------------------------------------
@@ -533,7 +324,7 @@ def _pulled_one_by_one(features: Scattering) -> tuple[np.ndarray, np.ndarray, np
 
 @pytest.mark.parametrize("per_row", [False, True])
 def test_a_support_keeps_its_corrupted_numbers(per_row: bool) -> None:
-    support = _support(6, 50, corrupted=0.4, per_row=per_row)
+    support = drawn_support(6, 50, corrupted=0.4, per_row=per_row)
     assert support.size == 6 * 30 and support.shared != per_row
     free = np.arange(support.size, dtype=np.float32)
     placed = support.place(free)

@@ -1,0 +1,1 @@
+"""Models instead of rows: classifiers that learn from the rows through noise."""

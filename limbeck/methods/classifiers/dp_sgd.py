@@ -1,0 +1,101 @@
+"""DP-SGD: a network trained by clipped, noisy gradients over Poisson batches (Abadi et al. 2016)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+
+from ...errors import LimbeckError, positive
+from ...nets import AbstractFlatClassifier
+from ...privacy import Asked, PlainGradients, Private
+from ...schema import Schema
+from ..base import Product, Progress, check_values_declared
+from ..batches import batch_gradients, descended, modest_batch
+from .classifier import GRADIENT, AbstractClassifier
+from .trained import SeeingNetwork, TrainedModel, flat_network
+
+IMAGES_AT_ONCE, ROWS_AT_ONCE = 16, 256
+"""Rows whose gradients are made at once: of images, what lies between layers outgrows the cache with more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPSGD(AbstractClassifier):
+    """A network trained by noisy gradients of the rows: a ConvNet for images, dense layers for tables.
+
+    Privacy:
+        Each step measures the sum of the loss's gradients over a Poisson batch, every row's clipped to
+        norm `clip`, under add/remove of one row, with discrete Gaussian noise, and divides it by the
+        batch's public size. Events: Poisson-sampled Gaussians, as many as there are steps.
+    """
+
+    name: ClassVar[str] = "dp-sgd"
+    good_for: ClassVar[str] = "a classifier and no data set: the field's usual one"
+    papers: ClassVar[tuple[str, ...]] = (
+        "M. Abadi et al. Deep Learning with Differential Privacy. CCS 2016.",
+        "S. De, L. Berrada, J. Hayes, S. L. Smith, B. Balle. Unlocking High-Accuracy Differentially "
+        "Private Image Classification through Scale. 2022.",
+    )
+
+    steps: int = 300
+    """Steps, each of which is paid for."""
+    batch: int = 2000
+    """Rows that a step draws, on average; a tenth of the declared rows at most."""
+    clip: float = 0.1
+    """Largest norm of a row's gradient. Below the usual norms every row counts alike."""
+    learning_rate: float = 0.003
+    """Step size of Adam; it falls to zero along half a cosine."""
+    filters: int = 16
+    """Filters of each layer of the ConvNet, for images. Noise grows with them."""
+    hidden: tuple[int, ...] = (32,)
+    """Widths of the hidden layers, for tables; none: a linear model."""
+    average: float = 0.95
+    """Memory of the running mean of networks that is released; 0: the last one is."""
+
+    def __post_init__(self) -> None:
+        positive(
+            steps=self.steps,
+            batch=self.batch,
+            clip=self.clip,
+            learning_rate=self.learning_rate,
+            filters=self.filters,
+            **{f"hidden[{i}]": w for i, w in enumerate(self.hidden)},
+        )
+        if not 0 <= self.average < 1:
+            raise LimbeckError(f"Expected 0 <= average < 1, got {self.average}.")
+
+    def network(self, schema: Schema) -> AbstractFlatClassifier:
+        """The network that learns."""
+        return flat_network(schema, filters=self.filters, hidden=self.hidden)
+
+    def questions(self, schema: Schema) -> list[Asked]:
+        self.check_label(schema)
+        check_values_declared(self.name, schema)
+        gradient = batch_gradients(
+            self.name,
+            schema,
+            name=GRADIENT,
+            batch=modest_batch(self.batch, schema),
+            clip=self.clip,
+            size=self.network(schema).size,
+            count=self.steps,
+        )
+        return [Asked(question=gradient, share=1.0)]
+
+    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
+        schema = private.schema
+        described = self.network(schema)
+        at_once = IMAGES_AT_ONCE if schema.image else ROWS_AT_ONCE
+        numbers = descended(
+            private,
+            GRADIENT,
+            PlainGradients(loss=described.row_loss, chunk=at_once),
+            described.start(jax.random.key(seed)),
+            unit=self.clip * modest_batch(self.batch, schema),
+            learning_rate=self.learning_rate,
+            average=self.average,
+        )
+        network = SeeingNetwork(described.shaped(numbers), described)
+        facts = {"kind": "network", "filters": self.filters, "hidden": list(self.hidden)}
+        return Product(source=TrainedModel(network=network, facts=facts))

@@ -1,0 +1,1 @@
+"""Diffusion models that learn to denoise images by noisy gradients."""
