@@ -40,8 +40,11 @@ RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*kip*.toml"))
         ({"kernel": 3}, "kernel to be one of fc-ntk, .* got 3"),
         ({"kernel": {"name": "rbf"}}, "kernel to be one of"),
         ({"optimiser": "lion"}, "optimiser to be one of"),
-        ({"start": "rows"}, "start to be one of noise, means, prototypes"),
+        ({"start": "rows"}, "start to be one of auto, noise, means"),
         ({"start_share": 1.0}, "start_share"),
+        ({"start_share": "all"}, "start_share to be a number or .auto."),
+        ({"learning_rate": 0.0}, "learning_rate > 0"),
+        ({"epochs": "many"}, "epochs to be a number or .auto."),
         (
             {"kernel": {"name": "scattering", "normalisation": "batch"}},
             "normalisation to be one of",

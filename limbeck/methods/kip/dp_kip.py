@@ -25,7 +25,7 @@ from .domain import kept_to_domain
 from .feature_basis import feature_basis, pulled_size
 from .kernel import SupportRegression
 from .kernel_method import AbstractKernelMethod
-from .private_start import STARTS, PrivateStart
+from .private_start import START, START_SHARE, START_SPREAD, STARTS, PrivateStart, usual
 
 GRADIENT = "gradient"
 """Name of the question that every step asks."""
@@ -47,8 +47,8 @@ MOST_WEIGHT = 20.0
 """Largest factor of a class's loss: gradients are clipped to one norm after it anyway."""
 LABELS = ("balanced", "uniform", "shares")
 """How the learned rows can be divided among the classes."""
-START_SPREAD = {"images": 0.3, "tables": 1.0}
-"""Standard deviation of the noise that learned rows start from, unless another is set."""
+EPOCHS, TABLE_STEPS = 10.0, 6
+"""Passes over images, and steps on tables, unless `epochs` are set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +74,10 @@ class DPKIP(AbstractKernelMethod):
         "M. Vinaroz, M. J. Park. DP-KIP: Differentially Private Kernel Inducing Points. 2023.",
     )
 
-    epochs: float = 10.0
-    """Expected number of times that a step draws a row: the number of steps is epochs / rate."""
+    epochs: float | Auto = "auto"
+    """Expected number of times that a step draws a row: the number of steps is epochs / rate. Auto: 10 for
+    images, and for tables as many as make 6 steps: more of them suit kernel regression better, but take rows to
+    where other classifiers do not want them."""
     batch: int | Auto = "auto"
     """Rows that a step draws, on average; auto: 2000, or a tenth of the rows that the schema declares
     if that is less. Many carry more under the same budget than more steps do."""
@@ -97,12 +99,13 @@ class DPKIP(AbstractKernelMethod):
     scaling: str = "free"
     """Whether gradients are divided by `clip` before the optimiser sees them (free), or not
     (published): then `clip` acts as a second learning rate, as in the papers' tables."""
-    start: str = "prototypes"
-    """What learned rows start from: noise, as the papers say; noisy means of the classes (means); or
-    of clusters within them (prototypes), as many as can be told from noise. Where a class has more rows
-    to learn than means, the others are deformed copies."""
-    start_share: float = 0.1
-    """Share of the budget for such means, class counts included; noise costs nothing."""
+    start: str = "auto"
+    """What learned rows start from: noise, as the papers say; noisy means of the classes (means; auto for tables);
+    or of clusters within them (prototypes; auto for images), as many as can be told from noise. Where a class has
+    more rows to learn than means, the others are deformed copies."""
+    start_share: float | Auto = "auto"
+    """Share of the budget for such means, class counts included; noise costs nothing. Auto: 0.1 for images,
+    0.8 for tables."""
     start_spread: float | Auto = "auto"
     """Standard deviation of the noise that learned rows start from, as the kernel sees rows; auto:
     0.3 for images, 1 for tables. Near the size of real rows one `clip` fits the first steps and
@@ -135,11 +138,12 @@ class DPKIP(AbstractKernelMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(
-            epochs=self.epochs,
             directions=self.directions,
             clip=self.clip,
             learning_rate=self.learning_rate,
         )
+        if self.epochs != "auto":
+            positive(epochs=unless_auto(epochs=self.epochs) or 0)
         if self.clip < LEAST_CLIP:
             raise LimbeckError(f"Expected clip >= {LEAST_CLIP:g}, got {self.clip:g}.")
         if self.adam_epsilon != "auto":
@@ -152,10 +156,12 @@ class DPKIP(AbstractKernelMethod):
             raise LimbeckError(f"Expected 0 < start_spread <= {MOST_START:g}, got {spread:g}.")
         if rate is not None and not 0 < rate <= 1:
             raise LimbeckError(f"Expected 0 < batch_rate <= 1, got {rate}.")
-        fraction(count_share=self.count_share, start_share=self.start_share)
+        fraction(count_share=self.count_share)
+        if self.start_share != "auto":
+            fraction(start_share=unless_auto(start_share=self.start_share) or 0)
         choice(
             optimiser=(self.optimiser, ("adam", "sgd")),
-            start=(self.start, STARTS),
+            start=(self.start, ("auto", *STARTS)),
             domain=(self.domain, ("auto", "free", "schema")),
             scaling=(self.scaling, ("free", "published")),
             labels=(self.labels, LABELS),
@@ -205,10 +211,11 @@ class DPKIP(AbstractKernelMethod):
             )
         if self._in_features:
             width = min(self.directions, self.kernel.features(schema, 0).size)
-        steps = max(1, round(self.epochs / rate))
+        epochs = usual(self.epochs, {"images": EPOCHS, "tables": TABLE_STEPS * rate}, schema)
+        steps = max(1, round(epochs / rate))
         if steps > MOST_STEPS:
             raise LimbeckError(
-                f"{self.epochs:g} epochs are {steps} steps, more than {MOST_STEPS}; choose fewer."
+                f"{epochs:g} epochs are {steps} steps, more than {MOST_STEPS}; choose fewer."
             )
         gradient = Gradients(
             name=GRADIENT,
@@ -219,8 +226,8 @@ class DPKIP(AbstractKernelMethod):
             count=steps,
         )
         first = []
-        if self._private_start:
-            first = self._private_start.asked(schema)
+        if self.start != "noise":
+            first = self._private_start(schema).asked(schema)
         elif self._counts_wanted:
             counts = Histogram.of_classes(COUNTS, schema)
             first = [Asked(question=counts, share=self.count_share)]
@@ -248,11 +255,10 @@ class DPKIP(AbstractKernelMethod):
             measurements=values_of(measured),
         )
 
-    @property
-    def _private_start(self) -> PrivateStart | None:
-        if self.start == "noise":
-            return None
-        return PrivateStart(kind=self.start, per_class=self.per_class, share=self.start_share)
+    def _private_start(self, schema: Schema) -> PrivateStart:
+        """What a start other than noise asks."""
+        kind, share = usual(self.start, START, schema), usual(self.start_share, START_SHARE, schema)
+        return PrivateStart(kind=kind, per_class=self.per_class, share=share)
 
     @property
     def _counts_wanted(self) -> bool:
@@ -266,8 +272,8 @@ class DPKIP(AbstractKernelMethod):
 
     def _measure_first(self, private: Private, seed: int) -> dict[str, Measurement]:
         """What is known of the rows before the first step."""
-        if self._private_start:
-            return self._private_start.measure(private, seed)
+        if self.start != "noise":
+            return self._private_start(private.schema).measure(private, seed)
         return {COUNTS: private.ask(COUNTS)} if self._counts_wanted else {}
 
     def _start(
@@ -275,19 +281,18 @@ class DPKIP(AbstractKernelMethod):
     ) -> Support:
         """Rows that the steps will move: of noise, or where the means are. Numbers that are never
         learned are of noise always."""
-        usual = START_SPREAD["images" if schema.image else "tables"]
         noise = gaussian_support(
             np.asarray(centred(labels, len(schema.classes))),
             schema.slots,
-            spread=usual if self.start_spread == "auto" else self.start_spread,
+            spread=usual(self.start_spread, START_SPREAD, schema),
             corrupted=self.corrupted,
             per_row=self.corrupted_per_row,
             key=key,
         )
-        if not self._private_start:
+        if self.start == "noise":
             return noise
         seed = int(jax.random.bits(key))
-        rows = self.view(schema)(self._private_start.rows(schema, measured, labels, seed))
+        rows = self.view(schema)(self._private_start(schema).rows(schema, measured, labels, seed))
         return replace(noise, start=np.where(noise.masks, rows, noise.start))
 
     def _condition(self, schema: Schema, regression: SupportRegression, seed: int) -> float:

@@ -8,6 +8,7 @@ kernel's matrix singular: they are deformed copies, each in its own way.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,12 @@ from ..measure_once.start_rows import rows_from_prototypes, with_deformed_copies
 
 STARTS = ("noise", "means", "prototypes")
 """What learned rows can start from."""
+START = {"images": "prototypes", "tables": "means"}
+"""What learned rows start from, unless something else is set."""
+START_SPREAD = {"images": 0.3, "tables": 1.0}
+"""Standard deviation of the noise that learned rows start from, unless another is set."""
+START_SHARE = {"images": 0.1, "tables": 0.8}
+"""Share of the budget for means to start from, unless another is set."""
 COUNT_PART = 0.03
 """Part of what a start costs that goes to the class counts."""
 PARTS = {MEAN: 0.02, CLASS_MEANS: 0.12, CLUSTERS: 0.24, PROTOTYPES: 0.62}
@@ -91,3 +98,8 @@ class PrivateStart:
             rows[at] = candidates[code, taken[code]]
             taken[code] += 1
         return rows
+
+
+def usual(setting: Any, by_kind: dict[str, Any], schema: Schema) -> Any:
+    """A setting as it is, or where it is automatic what is usual for such data."""
+    return by_kind["images" if schema.image else "tables"] if setting == "auto" else setting
