@@ -17,6 +17,7 @@ from limbeck.cli import main as cli
 from limbeck.data import bare_rows
 from limbeck.ledger import Ledger, paid
 from limbeck.planning import CHECK
+from limbeck.privacy import Private
 from limbeck.report import make_report
 from limbeck.schema import STATES, Fit, can_tell, counted, enough_for_gaps, far_fewer, fits_of
 
@@ -120,6 +121,29 @@ def test_gaps_stop_a_run_beyond_noise() -> None:
         assert stopped(rows, 0.0, noise) == 0
     assert 0.96 < stopped(enough_for_gaps(20.0), 0.2, 20.0) < 0.99
     assert stopped(1000, 0.0, 100.0) < 1e-3  # where noise is more than a tenth of the rows
+
+
+@pytest.mark.parametrize("told", ["it fits", "it is empty"])
+def test_noise_alone_decides_whether_a_run_stops(
+    told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never the rows: the noisy answer says the opposite of what is in the file, and is believed."""
+    schema = lk.Schema(dataset="d", rows=4000, columns=(NUMBER,))
+    fits = told == "it fits"
+    frame, ask = pd.DataFrame({"x": [None if fits else 5.0] * 4000}), Private.ask
+
+    def opposite(self: Private, name: str, *given: Any) -> Any:
+        answer = ask(self, name, *given)
+        values = np.array([[4000.0, 0, 0, 0] if fits else [0, 4000.0, 0, 0]])
+        return answer._replace(values=values) if name == CHECK else answer
+
+    monkeypatch.setattr(Private, "ask", opposite)
+    ledger = lk.Ledger(tmp_path / "ledger.sqlite")
+    if fits:
+        assert lk.distill(lk.read(frame, schema), SMALL, 1.0, ledger=ledger).rows == 4000
+    else:
+        with pytest.raises(lk.DataError, match="Stopped by the noisy check"):
+            lk.distill(lk.read(frame, schema), SMALL, 1.0, ledger=ledger)
 
 
 def test_a_label_cannot_be_declared_with_gaps() -> None:

@@ -64,9 +64,14 @@ def test_diverged_parameters_tell_nothing_of_the_rows(rows: int) -> None:
             broken, ones = np.full(4, parameters.sum()), np.ones(len(labels))
             return RowSums(ones, ones, 1, lambda factors: broken * factors.sum())
 
+    class Heedless:  # whose gradients are numbers all the same
+        def blocks(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> Any:
+            yield 0, np.ones((len(slots), 4))
+
     nowhere = np.full(4, np.nan)
-    found, empty = (_asked(table_rows(n), Endless(), nowhere, size=4, rows=30) for n in (rows, 0))
-    assert np.array_equal(found, empty) and np.isfinite(found).all()
+    for source in (Endless(), Heedless()):
+        found, empty = (_asked(table_rows(n), source, nowhere, size=4, rows=30) for n in (rows, 0))
+        assert np.array_equal(found, empty) and np.isfinite(found).all()
 
 
 def test_gradients_of_no_rows_are_noise_of_the_charged_scale() -> None:
