@@ -36,7 +36,7 @@ MOMENTUM = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class DPSinkhorn(AbstractMethod):
-    """A generator whose rows are drawn to a batch by optimal transport, class beside class.
+    """A generator whose rows, with their labels, are moved towards a batch by optimal transport.
 
     Privacy:
         Each step measures one vector of a whole Poisson batch: the gradient of the Sinkhorn loss by the generated
@@ -66,8 +66,8 @@ class DPSinkhorn(AbstractMethod):
     clip: float = 0.5
     """Norm to which a step's gradient is clipped."""
     detail: int = 10
-    """Frequencies along each side of a picture in which gradients are told; noise grows with it. 0: every pixel,
-    as published. Tables are told slot by slot."""
+    """Frequencies along each side of a picture in which gradients are measured; noise grows with it. 0: every
+    pixel, as published. Of tables every slot is measured."""
     entropy: float = 0.5
     """Weight of the transport's entropy, in units of the squared distance of rows with slots in [0, 1]."""
     rounds: int = 30
@@ -77,7 +77,7 @@ class DPSinkhorn(AbstractMethod):
     absolute: float = 0.0
     """Weight of absolute distances beside squared ones."""
     fresh: float = 0.2
-    """Share of the generated rows of which others are made for the loss's own bias."""
+    """Share of the generated rows that are made anew where the loss compares generated rows with each other."""
     learning_rate: float = 1e-3
     """Step size of the generator's Adam."""
     code: int = 12

@@ -105,8 +105,8 @@ class MatchedSet:
 
 
 def distance(own: ConvNet, wanted: ConvNet) -> Array:
-    """One less the cosine of the gradients of all that leads to an output, summed over outputs and layers;
-    gradients of scales and offsets are left out, as published."""
+    """One minus the cosine between two gradients by the weights that lead to an output, summed over the outputs
+    of all layers; gradients by scales and offsets are left out, as published."""
     total = jnp.float32(0.0)
     for ours, theirs in zip(_weights(own), _weights(wanted), strict=True):
         products = (ours * theirs).sum(axis=0)
