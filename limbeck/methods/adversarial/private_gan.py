@@ -14,10 +14,9 @@ from jaxtyping import Array
 
 from ...errors import LimbeckError, fraction, positive
 from ...nets import Generator, build_generator, moving_average
-from ...privacy import Asked, Histogram, Private
+from ...privacy import Asked, Gradients, Histogram, Private
 from ...schema import Schema
 from ..base import AbstractMethod, Product, Progress, check_values_declared
-from ..batches import batch_gradients
 from ..class_counts import COUNTS, class_weights
 from ..source import trained_source
 from .discriminator import FlatDiscriminator
@@ -88,13 +87,22 @@ class AbstractPrivateGAN(AbstractMethod):
 
     def questions(self, schema: Schema) -> list[Asked]:
         check_values_declared(self.name, schema)
-        gradient = batch_gradients(
-            self.name,
-            schema,
+        if schema.rows is None:
+            raise LimbeckError(
+                f"{self.name} draws batches by a public rate: declare an approximate number of "
+                "rows in the schema (rows = ...)."
+            )
+        if self.batch > schema.rows:
+            raise LimbeckError(
+                f"A batch of {self.batch} is more than the {schema.rows} rows that the schema "
+                "declares; choose a smaller batch."
+            )
+        gradient = Gradients(
             name=GRADIENT,
-            batch=self.batch,
             clip=self.clip,
             size=self.discriminator(schema).size,
+            rate=self.batch / schema.rows,
+            rows=schema.rows,
             count=self.steps,
         )
         return [
