@@ -90,7 +90,7 @@ def rate_schedule(first: float, steps: int, falling: bool = True) -> Any:
     return optax.cosine_decay_schedule(first, steps) if falling else first
 
 
-def moving_average(mean: Module, now: Module, memory: float) -> Module:
+def moving_average(mean: Module, now: Module, memory: float | Array) -> Module:
     """The running mean of networks' numbers, with the present ones taken in; what is no number stays."""
     before, weights = (eqx.filter(net, eqx.is_inexact_array) for net in (mean, now))
     mixed = jax.tree_util.tree_map(lambda m, n: memory * m + (1 - memory) * n, before, weights)

@@ -80,8 +80,8 @@ def noise_sizes(steps: int) -> np.ndarray:
     >>> noise_sizes(3).round(2).tolist()
     [20.0, 2.14, 0.02, 0.0]
     """
-    ends = np.asarray([LARGEST, SMALLEST]) ** (1 / BEND)
-    return np.append(np.linspace(*ends, steps) ** BEND, 0.0)
+    first, last = np.asarray([LARGEST, SMALLEST]) ** (1 / BEND)
+    return np.append(np.linspace(first, last, steps) ** BEND, 0.0)
 
 
 @eqx.filter_jit
