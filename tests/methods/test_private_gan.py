@@ -12,6 +12,7 @@ from helpers import table_schema
 
 import limbeck as lk
 from limbeck.methods.adversarial.discriminator import FlatDiscriminator
+from limbeck.methods.adversarial.private_gan import AbstractPrivateGAN
 
 BUDGET = lk.Budget(10.0, 1e-5)
 
@@ -52,6 +53,16 @@ def test_a_step_costs_one_sampled_gaussian() -> None:
     (counts,), (gradient,) = (a.question.measured() for a in asked)
     assert counts.sampling is None and gradient.sampling == 0.05 and gradient.steps == 7
     assert gradient.sensitivity == 1.0
+
+
+@pytest.mark.parametrize("method", [lk.DPGAN(batch=100), lk.DPCGAN(batch=100)])
+def test_every_number_of_the_discriminator_is_noised(method: AbstractPrivateGAN) -> None:
+    """The authors' program of DP-GAN left out the last array, and bounded weights instead of gradients."""
+    schema, _ = two_heaps()
+    judge, (_, asked) = method.discriminator(schema), method.questions(schema)
+    assert asked.question.size == len(judge.start(jax.random.key(0)))
+    (gradient,) = (c for c in lk.plan(method, schema, BUDGET).charges if c.sampling is not None)
+    assert gradient.sensitivity == method.clip and gradient.noise > 0.3 * method.clip
 
 
 @pytest.mark.parametrize("loss", ["logistic", "wasserstein"])
