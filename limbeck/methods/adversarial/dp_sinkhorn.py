@@ -32,7 +32,7 @@ GRADIENT = "gradient of generated rows"
 
 @dataclass(frozen=True, kw_only=True)
 class DPSinkhorn(AbstractLearnedGenerator):
-    """A generator whose rows are drawn to a batch by optimal transport, class beside class.
+    """A generator whose rows, with their labels, are moved towards a batch by optimal transport.
 
     Privacy:
         Each step measures one vector of a whole Poisson batch: the gradient of the Sinkhorn loss by the generated
@@ -61,8 +61,8 @@ class DPSinkhorn(AbstractLearnedGenerator):
     clip: float = 0.5
     """Norm to which a step's gradient is clipped."""
     detail: int = 10
-    """Frequencies along each side of a picture in which gradients are told; noise grows with it. 0: every pixel,
-    as published. Tables are told slot by slot."""
+    """Frequencies along each side of a picture in which gradients are measured; noise grows with it. 0: every
+    pixel, as published. Of tables every slot is measured."""
     entropy: float = 0.5
     """Weight of the transport's entropy, in units of the squared distance of rows with slots in [0, 1]."""
     rounds: int = 30
@@ -72,7 +72,7 @@ class DPSinkhorn(AbstractLearnedGenerator):
     absolute: float = 0.0
     """Weight of absolute distances beside squared ones."""
     fresh: float = 0.2
-    """Share of the generated rows of which others are made for the loss's own bias."""
+    """Share of the generated rows that are made anew where the loss compares generated rows with each other."""
     code: int = 12
     """Latent numbers that the generator makes a row from."""
     average: float = 0.98

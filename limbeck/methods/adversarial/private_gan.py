@@ -97,7 +97,7 @@ class AbstractPrivateGAN(AbstractLearnedGenerator):
             codes = jax.random.normal(code_key, (self.batch, self.code))
             return eqx.combine(learned, rest)(codes, labels, []), labels
 
-        # Noisy chances are given, not enclosed: one program then serves all releases.
+        # Noisy chances are arguments, no constants: so the program is compiled once for all releases.
         @jax.jit
         def judge_better(
             numbers: Array, state: Any, learned: Any, chances: Array, real: Array, key: Array
