@@ -74,8 +74,7 @@ def test_generated_rows_weigh_no_more_than_real_ones(loss: str) -> None:
     rows, labels = jax.random.normal(jax.random.key(1), (5, 3)), jnp.arange(5) % 2
     whole = judge.generated_gradient(numbers, rows, labels, 1e9)
     each = [
-        jax.grad(judge.generated_loss)(numbers, r, c)
-        for r, c in zip(rows, labels, strict=True)
+        jax.grad(judge.generated_loss)(numbers, r, c) for r, c in zip(rows, labels, strict=True)
     ]
     assert np.asarray(whole) == pytest.approx(np.mean(each, axis=0), abs=1e-6)
     assert (
