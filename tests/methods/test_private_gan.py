@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -59,7 +60,7 @@ def test_generated_rows_weigh_no_more_than_real_ones(loss: str) -> None:
     judge = FlatDiscriminator(width=3, classes=2, hidden=(4,), loss=loss)
     numbers = judge.start(jax.random.key(0))
     assert numbers.shape == (judge.size,)
-    rows, labels = jax.random.normal(jax.random.key(1), (5, 3)), np.arange(5) % 2
+    rows, labels = jax.random.normal(jax.random.key(1), (5, 3)), jnp.arange(5) % 2
     whole = judge.generated_gradient(numbers, rows, labels, 1e9)
     each = [
         jax.grad(judge.generated_loss)(numbers, r, np.int32(c))

@@ -78,7 +78,7 @@ def noise_sizes(steps: int) -> np.ndarray:
     """Standard deviations of the noise before each step, and nothing after the last.
 
     >>> noise_sizes(3).round(2).tolist()
-    [20.0, 2.14, 0.02, 0.0]
+    [20.0, 1.92, 0.02, 0.0]
     """
     first, last = np.asarray([LARGEST, SMALLEST]) ** (1 / BEND)
     return np.append(np.linspace(first, last, steps) ** BEND, 0.0)
