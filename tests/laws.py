@@ -210,6 +210,7 @@ CASES = [
     _estimating("marginals", QUICK),
     _table("marginals, a number as target", QUICK, columns=_targeted()),
     _table("dp-merf, a number as target", lk.DPMERF(**TINY), columns=_targeted()),
+    _table("measure-once, a number as target", lk.MeasureOnce(**TINY_SET), columns=_targeted()),
     _table(
         "marginals, bounds of the target estimated",
         QUICK,
