@@ -50,12 +50,9 @@ class Job(LockedFolder, Answers):
     def begin(self, run: str, secret: bytes, digest: str, plan: Mapping[str, Any]) -> None:
         """Keep what a resumed run needs; written before the charge and before any noise."""
         words = {"digest": digest, "plan": json.dumps(plan), "run": run}
-        for name, content in {
-            "secret": secret,
-            **{k: v.encode() for k, v in words.items()},
-        }.items():
+        for name, content in {"secret": secret, **words}.items():
             with own_file(self.folder / name) as file:
-                file.write(content)
+                file.write(content if isinstance(content, bytes) else content.encode())
 
     def secret(self) -> bytes | None:
         """What the run's noise is drawn from; nothing if it is not all there."""
