@@ -229,7 +229,7 @@ def test_a_look_alone_opens_no_account(tmp_path: Path) -> None:
 
 LOAN = '[[column]]\nname = "loan"\nkind = "label"\nvalues = ["no", "yes"]\n'
 AMOUNT = '[[column]]\nname = "amount"\nkind = "integer"\nmin = 0\nmax = 99\n'
-PERSON = '[person]\ncolumn = "id"\nrows_at_most = 4\npersons = 250\n'
+PERSON = '[person]\ncolumn = "id"\nrows_at_most = 4\npersons = 1500\n'
 
 
 def hardly_read(folder: Path, name: str) -> tuple[Path, Path]:
@@ -331,7 +331,7 @@ def test_a_file_that_is_hardly_read_costs_the_check_and_no_more(
     words = ["distill", rows, "--schema", schema, "--epsilon", "8", "--out", tmp_path / "out"]
     ended, _, err = run(*words)
     assert ended == 2 and len(err.splitlines()) == 1 and "--no-check" in err
-    noun = "250 persons" if "id" in name else "3,000 rows"
+    noun = "1,500 persons" if "id" in name else "3,000 rows"
     assert f"Less than a quarter of the {noun}" in err
     assert [names for _, names in booked] == [[CHECK]] and not (tmp_path / "out").exists()
 

@@ -12,27 +12,23 @@ import numpy as np
 import optax
 from jaxtyping import Array
 
-from ...errors import LimbeckError, fraction, positive
-from ...nets import Generator, build_generator, moving_average
-from ...privacy import Asked, Gradients, Histogram, Private
+from ...errors import positive
+from ...nets import Generator, moving_average
+from ...privacy import Gradients, Private
 from ...schema import Schema
-from ..base import AbstractMethod, Product, Progress, check_values_declared
-from ..class_counts import COUNTS, class_weights
-from ..source import trained_source
+from ..batches import batch_gradients
 from .discriminator import FlatDiscriminator
+from .learned_generator import MOMENTUM, AbstractLearnedGenerator
 
 GRADIENT = "discriminator's gradient"
 """Name of the question that every step of the discriminator asks."""
-MOMENTUM = 0.5
-"""Of both sides' Adam, as GANs have it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AbstractPrivateGAN(AbstractMethod):
+class AbstractPrivateGAN(AbstractLearnedGenerator):
     """A generator and a discriminator, which alone learns from rows; those that derive from it say by
     which loss."""
 
-    family: ClassVar[str] = "adversarial"
     loss: ClassVar[str]
     """The discriminator's: logistic or wasserstein."""
 
@@ -48,33 +44,17 @@ class AbstractPrivateGAN(AbstractMethod):
     """Step size of the discriminator's Adam."""
     discriminator_hidden: tuple[int, ...] = (64,)
     """Widths of the discriminator's hidden layers. Noise grows with the root of its numbers."""
-    learning_rate: float = 1e-3
-    """Step size of the generator's Adam."""
-    code: int = 20
-    """Latent numbers that the generator makes a row from."""
-    hidden: tuple[int, ...] = (200,)
-    """Widths of the generator's dense layers."""
-    average: float = 0.9
-    """Memory of the running mean of generators that is released; 0: the last one is."""
-    count_share: float = 0.02
-    """Share of the budget for the class counts."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(
             steps=self.steps,
             batch=self.batch,
             clip=self.clip,
             discriminator_steps=self.discriminator_steps,
             discriminator_rate=self.discriminator_rate,
-            learning_rate=self.learning_rate,
-            code=self.code,
-            hidden=len(self.hidden),
-            **{f"hidden[{i}]": w for i, w in enumerate(self.hidden)},
             **{f"discriminator_hidden[{i}]": w for i, w in enumerate(self.discriminator_hidden)},
         )
-        fraction(count_share=self.count_share)
-        if not 0 <= self.average < 1:
-            raise LimbeckError(f"Expected 0 <= average < 1, got {self.average}.")
 
     def discriminator(self, schema: Schema) -> FlatDiscriminator:
         """The network that tells real rows from generated ones."""
@@ -85,55 +65,25 @@ class AbstractPrivateGAN(AbstractMethod):
             loss=self.loss,
         )
 
-    def questions(self, schema: Schema) -> list[Asked]:
-        check_values_declared(self.name, schema)
-        if schema.rows is None:
-            raise LimbeckError(
-                f"{self.name} draws batches by a public rate: declare an approximate number of "
-                "rows in the schema (rows = ...)."
-            )
-        if self.batch > schema.rows:
-            raise LimbeckError(
-                f"A batch of {self.batch} is more than the {schema.rows} rows that the schema "
-                "declares; choose a smaller batch."
-            )
-        gradient = Gradients(
+    def lesson(self, schema: Schema) -> Gradients:
+        return batch_gradients(
+            self.name,
+            schema,
             name=GRADIENT,
+            batch=self.batch,
             clip=self.clip,
             size=self.discriminator(schema).size,
-            rate=self.batch / schema.rows,
-            rows=schema.rows,
             count=self.steps,
         )
-        return [
-            Asked(question=Histogram.of_classes(COUNTS, schema), share=self.count_share),
-            Asked(question=gradient, share=1 - self.count_share),
-        ]
 
     def limited(self, numbers: Array) -> Array:
         """The discriminator's numbers after a step, kept within what the loss wants."""
         return numbers
 
-    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
-        schema = private.schema
-        counts = private.ask(COUNTS).values
-        weights, size = class_weights(counts)
-        settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}
-        build_key, play_key, norm_key = jax.random.split(jax.random.key(seed), 3)
-        generator = build_generator(schema, settings, key=build_key)
-        generator = self._play(private, generator, np.asarray(weights), play_key)
-        return Product(
-            source=trained_source(generator, settings, weights, key=norm_key),
-            rows=schema.rows or max(1, round(size)),
-            measurements={COUNTS: counts},
-        )
-
-    def _play(
+    def learned(
         self, private: Private, generator: Generator, weights: np.ndarray, key: Array
     ) -> Generator:
-        """The generator after all steps."""
-        schema = private.schema
-        judge, chances = self.discriminator(schema), jnp.asarray(weights, jnp.float32)
+        judge, chances = self.discriminator(private.schema), jnp.asarray(weights, jnp.float32)
         start_key, step_key = jax.random.split(key)
         numbers = judge.start(start_key)
         learned, rest = eqx.partition(generator, eqx.is_inexact_array)
@@ -147,7 +97,7 @@ class AbstractPrivateGAN(AbstractMethod):
             codes = jax.random.normal(code_key, (self.batch, self.code))
             return eqx.combine(learned, rest)(codes, labels, []), labels
 
-        # Noisy chances are given, not enclosed: one program then serves all releases.
+        # Noisy chances are arguments, no constants: so the program is compiled once for all releases.
         @jax.jit
         def judge_better(
             numbers: Array, state: Any, learned: Any, chances: Array, real: Array, key: Array
