@@ -191,7 +191,11 @@ def _open(file: Path, image: Image) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Picture.DecompressionBombWarning)
-            with Picture.open(file) as picture:
+            file.stat()
+            if not file.is_file():  # a pipe would be waited for without end
+                raise ValueError
+            with Picture.open(file) as opened:
+                picture: Picture.Image = opened
                 width, height = picture.size
                 fits = (height, width) == (image.height, image.width)
                 if not fits and image.fit == "crop":

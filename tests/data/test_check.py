@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import limbeck as lk
 from limbeck.cli import main as cli
 from limbeck.ledger import Ledger, paid
 from limbeck.planning import CHECK
+from limbeck.privacy import Private
 from limbeck.report import make_report
 from limbeck.schema import counted, far_fewer, fits_of
 
@@ -221,6 +223,29 @@ def test_a_file_that_is_hardly_read_costs_the_check_and_no_more(
     noun = "1,500 persons" if "id" in name else "3,000 rows"
     assert f"Less than a quarter of the {noun}" in err
     assert [names for _, names in booked] == [[CHECK]] and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("told", ["it fits", "it is empty"])
+def test_noise_alone_decides_whether_a_run_stops(
+    told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never the rows: the noisy answer says the opposite of what is in the file, and is believed."""
+    schema = lk.Schema(dataset="d", rows=4000, columns=(NUMBER,))
+    fits = told == "it fits"
+    frame, ask = pd.DataFrame({"x": [None if fits else 5.0] * 4000}), Private.ask
+
+    def opposite(self: Private, name: str, *given: Any) -> Any:
+        answer = ask(self, name, *given)
+        values = np.array([[4000.0, 0, 0, 0] if fits else [0, 4000.0, 0, 0]])
+        return answer._replace(values=values) if name == CHECK else answer
+
+    monkeypatch.setattr(Private, "ask", opposite)
+    ledger = lk.Ledger(tmp_path / "ledger.sqlite")
+    if fits:
+        assert lk.distill(lk.read(frame, schema), SMALL, 1.0, ledger=ledger).rows == 4000
+    else:
+        with pytest.raises(lk.DataError, match="Stopped by the noisy check"):
+            lk.distill(lk.read(frame, schema), SMALL, 1.0, ledger=ledger)
 
 
 def test_rows_are_far_fewer_only_beyond_noise() -> None:
