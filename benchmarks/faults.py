@@ -297,7 +297,6 @@ def main() -> int:
     given = parser.parse_args()
     until, verbs, code = time.monotonic() + 60 * given.minutes, given.verb or list(VERBS), digest()
     _warm()
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"seconds": 0.0, "verbs": {}}
     template = Path(tempfile.mkdtemp(prefix="limbeck-faults-"))
     try:
         child = os.fork()
@@ -312,21 +311,27 @@ def main() -> int:
         print("usually", {verb: round(seconds, 2) for verb, seconds in took.items()}, flush=True)
         for number in range(given.kills):
             for verb in verbs:
-                trials = kept["verbs"].setdefault(verb, [])
-                if len(trials) > number or time.monotonic() > until:
+                if len(known()["verbs"].get(verb, [])) > number or time.monotonic() > until:
                     continue
                 rng = random.Random(f"{given.seed} {verb} {number}")
                 begun = time.monotonic()
-                trials.append(trial(verb, template, rng.uniform(0, took[verb])) | {"code": code})
+                one = trial(verb, template, rng.uniform(0, took[verb])) | {"code": code}
+                if one["wrong"]:
+                    print(verb, one, flush=True)
+                kept = known()  # another run may try other verbs beside this one
+                kept["verbs"].setdefault(verb, []).append(one)
                 kept["seconds"] += time.monotonic() - begun
-                if trials[-1]["wrong"]:
-                    print(verb, trials[-1], flush=True)
                 RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
-                PAGE.write_text(page(kept["verbs"], kept["seconds"]), encoding="utf-8")
     finally:
         shutil.rmtree(template, ignore_errors=True)
+    kept = known()
     PAGE.write_text(page(kept["verbs"], kept["seconds"]), encoding="utf-8")
     return int(any(one["wrong"] for trials in kept["verbs"].values() for one in trials))
+
+
+def known() -> dict[str, Any]:
+    """What was tried so far, by verb."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"seconds": 0.0, "verbs": {}}
 
 
 def digest() -> str:

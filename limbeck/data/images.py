@@ -191,6 +191,9 @@ def _open(file: Path, image: Image) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Picture.DecompressionBombWarning)
+            file.stat()
+            if not file.is_file():  # a pipe would be waited for without end
+                raise ValueError
             with Picture.open(file) as picture:
                 width, height = picture.size
                 fits = (height, width) == (image.height, image.width)
