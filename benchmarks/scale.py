@@ -1,6 +1,8 @@
 """Time and peak memory against rows, columns, features and classes; two cores against one; CSV; executors of Spark.
 
 python benchmarks/scale.py FOLDER [PATTERN ...]   # generated data go to FOLDER; what is there is kept, the rest runs
+python benchmarks/scale.py FOLDER quiet           # what needs quiet cores, again: two cores, CSV, two executors
+python benchmarks/scale.py FOLDER data            # only what these are measured on
 python benchmarks/scale.py FOLDER --trial         # everything with a hundredth of the rows; keeps nothing
 python benchmarks/scale.py show                   # table and plots again, from what is there
 
@@ -17,6 +19,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -44,10 +47,12 @@ AXES = {
     "features": (8, 16, 32, 64),
     "classes": (2, 4, 8, 16),
 }
-CORES_ROWS, CSV_ROWS, SPARK_ROWS = 2 * 10**6, 5 * 10**6, 10**6
+CORES_ROWS, CSV_ROWS, SPARK_ROWS = 10**7, 5 * 10**6, 10**6
 WORKERS = (1, 2, 4)
 BUSY = 6.0
 """Load from which on other work must have shared the two cores; four executors and their driver make up to five."""
+QUIET_CELLS = ("csv", "marginals/cores", "dp-merf/cores", "spark")
+"""What is told as ratios of seconds."""
 ONLY_IF_NAMED = "*/rows/100000000"
 
 
@@ -81,8 +86,7 @@ def cells() -> dict[str, dict[str, Cell]]:
 
 def measured(folder: Path, shape: Cell) -> Cell:
     """One run in a process and a session of its own."""
-    make = csv if shape["kind"] in ("pandas", "summed") else parquet
-    place = make(folder, shape["rows"], shape["count"], shape["classes"])
+    place = fill(folder, shape)
     given = {"place": str(place)} | {k: v for k, v in shape.items() if k != "cores"}
     words = [sys.executable, str(HERE / "scale_runs.py"), json.dumps(given)]
     done = subprocess.run(
@@ -223,12 +227,27 @@ def small(shape: Cell) -> Cell:
     return shape | {"rows": max(1000, shape["rows"] // 100)}
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "show":
-        show(kept())
-        raise SystemExit
-    folder, trial = Path(sys.argv[1]), "--trial" in sys.argv
-    patterns = [word for word in sys.argv[2:] if word != "--trial"]
+def fill(folder: Path, shape: Cell) -> Path:
+    """What a run reads."""
+    make = csv if shape["kind"] in ("pandas", "summed") else parquet
+    return make(folder, shape["rows"], shape["count"], shape["classes"])
+
+
+def again(folder: Path, names: list[str]) -> None:
+    """Cells whose ratios want quiet cores, whatever was there of them."""
+    wanted, begun = {n: r for n, r in cells().items() if n in names}, time.perf_counter()
+    for runs in wanted.values():
+        for shape in runs.values():
+            fill(folder, shape)
+    for name, runs in wanted.items():
+        found = {key: measured(folder, shape) for key, shape in runs.items()}
+        results = kept() | {name: found}
+        show(results)
+        print(f"{name}: {time.perf_counter() - begun:.0f} s so far", flush=True)
+
+
+def missing(folder: Path, patterns: list[str], trial: bool) -> None:
+    """Cells that are not there yet; of a trial all, and none is kept."""
     results: dict[str, Any] = {} if trial else kept()
     for name, runs in cells().items():
         wanted = any(fnmatch(name, pattern) for pattern in patterns or ["*"])
@@ -241,3 +260,19 @@ if __name__ == "__main__":
         if not trial:
             results[name] = found
             show(results)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "show":
+        show(kept())
+        raise SystemExit
+    folder, words = Path(sys.argv[1]), sys.argv[2:]
+    if words == ["data"]:
+        for name in QUIET_CELLS:
+            for shape in cells().get(name, {}).values():
+                print(fill(folder, shape))
+    elif words == ["quiet"]:
+        again(folder, list(QUIET_CELLS))
+    else:
+        trial = "--trial" in words
+        missing(folder, [word for word in words if word != "--trial"], trial)
