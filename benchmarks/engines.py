@@ -33,7 +33,7 @@ warnings.simplefilter("ignore")
 from _measure import keep  # noqa: E402
 from database import into_file, into_server, no_server, server  # noqa: E402
 from engine_cases import COUNTS, FLOATS, SCHEMA, as_table, measured, people  # noqa: E402
-from started import both, driver, why_no_spark  # noqa: E402
+from started import both, driver, why_no_connect, why_no_spark  # noqa: E402
 
 import limbeck as lk  # noqa: E402
 from limbeck.engines import Table, read_table  # noqa: E402
@@ -65,6 +65,14 @@ def spark(mode: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.kill()
+
+
+def connect(lines: Lines, folder: Path) -> None:
+    """A frame of Spark Connect, whose driver is another process."""
+    process = driver("layouts", "connect", folder)
+    for name, digest in found(process).items():
+        parts, question = name.split()
+        lines.add("spark", f"Spark Connect, shuffled, parts: {parts}", question, digest)
 
 
 def found(process: subprocess.Popen[str]) -> Line:
@@ -159,9 +167,10 @@ def table_of(lines: list[Line]) -> str:
 
 if __name__ == "__main__":
     lines, begun = Lines(), time.perf_counter()
-    for part in (one_process, databases, processes, clusters):
-        if part is clusters and (why := why_no_spark()):
-            print("Spark:", why)
+    for part in (one_process, databases, processes, clusters, connect):
+        why = {clusters: why_no_spark, connect: why_no_connect}.get(part, str)()
+        if why:
+            print(part.__name__, why)
             continue
         with tempfile.TemporaryDirectory() as place:
             part(lines, Path(place))

@@ -42,11 +42,13 @@ def session(master: str, folder: str) -> Any:
         "spark.driver.extraJavaOptions": QUICK, "spark.executor.extraJavaOptions": QUICK,
         "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }  # fmt: skip
-    builder = SparkSession.builder.master(master)
+    builder = SparkSession.builder
+    builder = builder.remote("local[2]") if master == "connect" else builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
+    if master != "connect":  # whose driver is another process
+        spark.sparkContext.setLogLevel("OFF")
     return spark
 
 

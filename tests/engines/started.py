@@ -29,6 +29,12 @@ def driver(mode: str, master: str, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def why_no_connect() -> str:
+    """Why there is no Spark Connect; nothing where there is one."""
+    missing = importlib.util.find_spec("grpc") is None
+    return why_no_spark() or ("grpcio is not installed" if missing else "")
+
+
 def both(mode: str, folder: Path) -> tuple[dict[str, str], int]:
     """What the first process printed, and how it ended."""
     with socket.socket() as free:

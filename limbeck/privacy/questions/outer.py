@@ -181,7 +181,7 @@ class SummedProducts(Mechanism):
 
     def _sizes(self, schema: Schema, row_map: Any) -> tuple[int, int]:
         """How many rows are added up at once, and how many the map works on."""
-        size = chunk_rows(sum(a + b for a, b in self.blocks), schema.slots)
+        size = chunk_rows(sum(a + b for a, b in self.blocks), schema.slots, row_map)
         return size, min(getattr(row_map, "chunk", size), size)
 
     def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> Any:
