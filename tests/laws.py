@@ -247,7 +247,7 @@ def release_in_law_mode(case: Case, rows: object, folder: Path) -> dict[str, byt
     verb(case.method)(
         case.dataset(rows),
         case.method,
-        lk.Budget(1.0, 1e-5),
+        lk.Budget(1.0),
         out=folder,
         noise=Noise.from_seed(5, law=True),
         ledger=lk.Ledger(folder.parent / f"{folder.name}.sqlite"),

@@ -127,8 +127,8 @@ def test_ranks_tell_rows_apart_that_are_all_generated() -> None:
     weights = np.linspace(0.1, 1.0, IMAGES.slots, dtype=np.float32)
     rows = -np.random.default_rng(0).random((12, IMAGES.slots)).astype(np.float32)
     labels = np.arange(12, dtype=np.int32) % 3
-    given = jnp.asarray(rows), jnp.asarray(labels)
-    asked = Consultation(*given, *given, None)
+    seen = jnp.asarray(rows), jnp.asarray(labels)
+    asked = Consultation(*seen, *seen, None)
     for verdicts, wanted in (("ranks", 2), ("shares", 0)):
         judge = lk.PATEGAN(view="rows", verdicts=verdicts, shards="mixed").judge(IMAGES, 0)
         state = judge.start(0, 0)

@@ -180,6 +180,20 @@ def test_drawn_targets_lie_in_their_bins(release: lk.Release) -> None:
     assert moved[:, 2].max() <= 1 / 6 + 1e-6
 
 
+@pytest.mark.parametrize("pairs", ["counts", "correlations"])
+def test_no_row_is_drawn_from_bins_that_hold_noise_alone(tmp_path: Path, pairs: str) -> None:
+    """Of wide bounds most bins are empty, and noise there was released as rents that no one pays."""
+    wide = replace(_schema().columns[2], max=24_000, bins=8)
+    schema = _schema(rows=600, columns=(*_schema().columns[:2], wide))
+    method = lk.Marginals(grid=32, groups=4, soft_rows=100, steps=20, pairs=pairs)
+    for seed in range(3):
+        book = lk.Ledger(tmp_path / f"{seed}.sqlite")
+        made = lk.distill(lk.read(_rows(600), schema), method, 1.0, seed=seed, ledger=book)
+        assert (made.measurements["class counts"][1:] > 0).any()  # noise, and published as such
+        assert made.data["rent"].max() <= 3000
+        assert made.rows == 600
+
+
 class _Mean:
     def fit(self, x: np.ndarray, y: np.ndarray) -> _Mean:
         self.mean = y.mean()

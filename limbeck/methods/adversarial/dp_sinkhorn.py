@@ -118,32 +118,50 @@ class DPSinkhorn(AbstractLearnedGenerator):
         self, private: Private, generator: Generator, weights: np.ndarray, key: Array
     ) -> Generator:
         source = self.gradient(private.schema)
-        labels = apportion(weights, self.points)
+        labels = jnp.asarray(apportion(weights, self.points))
         again = np.arange(self.points) < round(self.fresh * self.points)
         learned, rest = eqx.partition(generator, eqx.is_inexact_array)
-        improve = optax.adam(self.learning_rate, b1=MOMENTUM)
-        state, mean = improve.init(learned), learned
-
-        def generated(learned: Any, key: Array) -> Array:
-            codes = normal(key, (2 * self.points, self.code))
-            return eqx.combine(learned, rest)(codes, jnp.tile(labels, 2), [])
-
-        shown = jax.jit(generated)
-
-        @jax.jit
-        def better(learned: Any, state: Any, mean: Any, slope: Array, key: Array) -> Any:
-            def along(learned: Any) -> Array:
-                return (generated(learned, key)[: self.points] * slope).sum()
-
-            change, state = improve.update(jax.grad(along)(learned), state)
-            learned = optax.apply_updates(learned, change)
-            return learned, state, moving_average(mean, learned, self.average)
-
+        state, mean = self._improve.init(learned), learned
         with private.steps(GRADIENT, source) as ask:
             for now in jax.random.split(key, private.step_count(GRADIENT)):
-                rows, others = np.split(np.asarray(shown(learned, now)), 2)
+                rows, others = np.split(np.asarray(self._shown(learned, rest, labels, now)), 2)
                 others = np.where(again[:, None], others, rows)
                 (noisy,) = ask({"parameters": source.flat(rows, others, labels)})
                 slope = jnp.asarray(source.in_slots(noisy.values), jnp.float32)
-                learned, state, mean = better(learned, state, mean, slope, now)
+                learned, state, mean = self._better(learned, rest, state, mean, labels, slope, now)
         return eqx.combine(mean, rest)
+
+    # ---- programs, compiled once for equal settings -------------------------------------------------------------
+
+    @property
+    def _improve(self) -> optax.GradientTransformation:
+        return optax.adam(self.learning_rate, b1=MOMENTUM)
+
+    def _generated(self, learned: Any, rest: Any, labels: Array, key: Array) -> Array:
+        """Generated rows, and as many again with the same labels."""
+        codes = normal(key, (2 * self.points, self.code))
+        return eqx.combine(learned, rest)(codes, jnp.tile(labels, 2), [])
+
+    @eqx.filter_jit
+    def _shown(self, learned: Any, rest: Any, labels: Array, key: Array) -> Array:
+        return self._generated(learned, rest, labels, key)
+
+    @eqx.filter_jit
+    def _better(
+        self,
+        learned: Any,
+        rest: Any,
+        state: Any,
+        mean: Any,
+        labels: Array,
+        slope: Array,
+        key: Array,
+    ) -> tuple[Any, Any, Any]:
+        """The generator's numbers, its optimiser's state, and the running mean, after a step along the slope."""
+
+        def along(learned: Any) -> Array:
+            return (self._generated(learned, rest, labels, key)[: self.points] * slope).sum()
+
+        change, state = self._improve.update(jax.grad(along)(learned), state)
+        learned = optax.apply_updates(learned, change)
+        return learned, state, moving_average(mean, learned, self.average)

@@ -87,45 +87,75 @@ class AbstractPrivateGAN(AbstractLearnedGenerator):
         start_key, step_key = jax.random.split(key)
         numbers = judge.start(start_key)
         learned, rest = eqx.partition(generator, eqx.is_inexact_array)
-        sharpen = optax.adam(self.discriminator_rate, b1=MOMENTUM)
-        improve = optax.adam(self.learning_rate, b1=MOMENTUM)
-        judged, taught, mean = sharpen.init(numbers), improve.init(learned), learned
-
-        def generated(learned: Any, chances: Array, key: Array) -> tuple[Array, Array]:
-            code_key, label_key = jax.random.split(key)
-            labels = jax.random.choice(label_key, len(chances), (self.batch,), p=chances)
-            codes = jax.random.normal(code_key, (self.batch, self.code))
-            return eqx.combine(learned, rest)(codes, labels, []), labels
-
-        # Noisy chances are arguments, no constants: so the program is compiled once for all releases.
-        @jax.jit
-        def judge_better(
-            numbers: Array, state: Any, learned: Any, chances: Array, real: Array, key: Array
-        ) -> Any:
-            rows, labels = generated(learned, chances, key)
-            slope = real + judge.generated_gradient(numbers, rows, labels, self.clip)
-            change, state = sharpen.update(slope, state)
-            return self.limited(optax.apply_updates(numbers, change)), state
-
-        @jax.jit
-        def make_better(
-            learned: Any, state: Any, mean: Any, numbers: Array, chances: Array, key: Array
-        ) -> Any:
-            def seems_generated(learned: Any) -> Array:
-                rows, labels = generated(learned, chances, key)
-                return jax.vmap(judge.real_loss, (None, 0, 0))(numbers, rows, labels).mean()
-
-            change, state = improve.update(jax.grad(seems_generated)(learned), state)
-            learned = optax.apply_updates(learned, change)
-            return learned, state, moving_average(mean, learned, self.average)
-
+        judged, taught = self._sharpen.init(numbers), self._improve.init(learned)
+        mean = learned
         with private.steps(GRADIENT, judge.real_loss) as ask:
             for step, now in enumerate(jax.random.split(step_key, private.step_count(GRADIENT))):
                 noisy = ask({"parameters": np.asarray(numbers)})[0].values
                 real = jnp.asarray(noisy / self.batch, jnp.float32)
-                numbers, judged = judge_better(numbers, judged, learned, chances, real, now)
+                numbers, judged = self._judge_better(
+                    judge, rest, numbers, judged, learned, chances, real, now
+                )
                 if (step + 1) % self.discriminator_steps == 0:
-                    learned, taught, mean = make_better(
-                        learned, taught, mean, numbers, chances, jax.random.fold_in(now, 1)
+                    again = jax.random.fold_in(now, 1)
+                    learned, taught, mean = self._make_better(
+                        judge, rest, learned, taught, mean, numbers, chances, again
                     )
         return eqx.combine(mean, rest)
+
+    # ---- programs, compiled once for equal settings: noisy class shares are arguments, no constants -------------
+
+    @property
+    def _sharpen(self) -> optax.GradientTransformation:
+        return optax.adam(self.discriminator_rate, b1=MOMENTUM)
+
+    @property
+    def _improve(self) -> optax.GradientTransformation:
+        return optax.adam(self.learning_rate, b1=MOMENTUM)
+
+    def _generated(self, learned: Any, rest: Any, chances: Array, key: Array) -> tuple[Any, Any]:
+        """Rows of the generator, and their labels."""
+        code_key, label_key = jax.random.split(key)
+        labels = jax.random.choice(label_key, len(chances), (self.batch,), p=chances)
+        codes = jax.random.normal(code_key, (self.batch, self.code))
+        return eqx.combine(learned, rest)(codes, labels, []), labels
+
+    @eqx.filter_jit
+    def _judge_better(
+        self,
+        judge: FlatDiscriminator,
+        rest: Any,
+        numbers: Array,
+        state: Any,
+        learned: Any,
+        chances: Array,
+        real: Array,
+        key: Array,
+    ) -> tuple[Array, Any]:
+        """The discriminator's numbers, and its optimiser's state, after a step by the rows' noisy gradient."""
+        rows, labels = self._generated(learned, rest, chances, key)
+        slope = real + judge.generated_gradient(numbers, rows, labels, self.clip)
+        change, state = self._sharpen.update(slope, state)
+        return self.limited(optax.apply_updates(numbers, change)), state
+
+    @eqx.filter_jit
+    def _make_better(
+        self,
+        judge: FlatDiscriminator,
+        rest: Any,
+        learned: Any,
+        state: Any,
+        mean: Any,
+        numbers: Array,
+        chances: Array,
+        key: Array,
+    ) -> tuple[Any, Any, Any]:
+        """The generator's numbers, its optimiser's state, and the running mean, after a step by the discriminator."""
+
+        def seems_generated(learned: Any) -> Array:
+            rows, labels = self._generated(learned, rest, chances, key)
+            return jax.vmap(judge.real_loss, (None, 0, 0))(numbers, rows, labels).mean()
+
+        change, state = self._improve.update(jax.grad(seems_generated)(learned), state)
+        learned = optax.apply_updates(learned, change)
+        return learned, state, moving_average(mean, learned, self.average)

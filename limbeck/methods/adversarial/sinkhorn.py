@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ SMALLEST_COST = 1e-6
 """Entropy of the first round, at least, where all costs are next to nothing."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SinkhornGradient:
     """The gradient, by generated rows, of their debiased Sinkhorn loss to a batch as a whole.
 
@@ -40,7 +40,7 @@ class SinkhornGradient:
     rounds: int
     class_cost: float
     absolute: float
-    basis: np.ndarray | None
+    basis: np.ndarray | None = field(compare=False)
 
     @property
     def size(self) -> int:
@@ -65,10 +65,11 @@ class SinkhornGradient:
 
     def whole(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The gradient for a batch that is padded to a fixed shape: rows with a negative label are padding."""
-        return np.asarray(self._gradient(jnp.asarray(parameters), slots, jnp.asarray(labels)))
+        given = jnp.asarray(parameters), slots, jnp.asarray(labels), self.basis
+        return np.asarray(self._gradient(*given))
 
     @partial(jax.jit, static_argnums=0)
-    def _gradient(self, parameters: Array, slots: Array, labels: Array) -> Array:
+    def _gradient(self, parameters: Array, slots: Array, labels: Array, basis: Any) -> Array:
         count = self.points * self.slots
         rows = parameters[:count].reshape(self.points, self.slots)
         others = parameters[count : 2 * count].reshape(self.points, self.slots)
@@ -78,7 +79,7 @@ class SinkhornGradient:
         there = self._pull(rows, own, slots, labels, present / present.sum())
         apart = self._pull(rows, own, others, own, even)
         gradient = 2 * there - apart
-        return (gradient if self.basis is None else gradient @ jnp.asarray(self.basis)).ravel()
+        return (gradient if basis is None else gradient @ basis).ravel()
 
     def _pull(self, rows: Array, own: Array, to: Array, labels: Array, weights: Array) -> Array:
         """The gradient of the transport's cost by the rows, (rows, slots), with the plan held fixed."""
