@@ -74,6 +74,16 @@ def test_an_array_that_claims_to_be_endless_is_refused(tmp_path: Path) -> None:
         lk.read(tmp_path / "x.npz", image_schema())
 
 
+def test_a_header_that_is_cut_short_is_refused(tmp_path: Path) -> None:
+    """NumPy tries it as one of Python 2, and says what its tokens are."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1L,"
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("images.npy", content)
+    with pytest.raises(lk.LimbeckError, match="no whole file of arrays"):
+        lk.read(tmp_path / "x.npz", image_schema())
+
+
 @pytest.mark.parametrize("fit", [None, "crop"])
 def test_a_huge_picture_is_refused_before_it_is_unpacked(
     fit: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
