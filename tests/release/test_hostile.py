@@ -144,6 +144,20 @@ def test_a_damaged_release_is_refused_in_one_line(sealed: Path, tmp_path: Path, 
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 400
 
 
+@pytest.mark.parametrize("odd", [{"features": "many"}, {"features": 10**30}, {"hidden": 3.5}])
+def test_settings_of_no_kind_are_refused_in_one_line(
+    sealed: Path, tmp_path: Path, odd: dict[str, Any]
+) -> None:
+    folder = Path(shutil.copytree(sealed, tmp_path / "r"))
+    certificate = json.loads((folder / "certificate.json").read_text())
+    certificate["method"]["settings"] |= odd
+    (folder / "certificate.json").write_text(json.dumps(certificate))
+    reseal(folder)
+    with pytest.raises(lk.LimbeckError) as refused:
+        lk.verify(folder)
+    assert "\n" not in str(refused.value)
+
+
 # ---- places ----------------------------------------------------------------------------------
 
 
