@@ -194,7 +194,8 @@ def _open(file: Path, image: Image) -> np.ndarray:
             file.stat()
             if not file.is_file():  # a pipe would be waited for without end
                 raise ValueError
-            with Picture.open(file) as picture:
+            with Picture.open(file) as opened:
+                picture: Picture.Image = opened
                 width, height = picture.size
                 fits = (height, width) == (image.height, image.width)
                 if not fits and image.fit == "crop":
