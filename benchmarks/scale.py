@@ -250,7 +250,10 @@ def show(results: dict[str, Any]) -> None:
         for axis in AXES
         for method in METHODS
     }
-    scale_page.write(results, ratios(results), slopes)
+    told = ratios(results)
+    if "spark" in results:
+        told.append(f"- Marginals on Spark, {SPARK_ROWS:,} rows: {executors(results['spark'])[-1]}")
+    scale_page.write(results, told, slopes)
 
 
 def small(shape: Cell) -> Cell:
