@@ -11,7 +11,7 @@ import pytest
 from helpers import image_schema, table_schema
 
 import limbeck as lk
-from limbeck.methods.tiles import packed, unpacked
+from limbeck.methods.tiles import unpacked
 
 TINY = {"per_class": 1, "views": 2, "filters": 4, "steps": 30}
 

@@ -25,7 +25,6 @@ from ...features import (
     ColumnPairs,
     ColumnScores,
     SingleColumns,
-    group_cells,
     most_cells,
 )
 from ...privacy import Asked, Histogram, Measurement, OuterSum, Private, Sum
@@ -41,9 +40,8 @@ from .noisy_cells import (
     count_error,
     filled_cells,
     numbered,
-    shared_out,
 )
-from .pair_counts import PAIRS, SINGLES, PairCounts, all_groups, groups_per_column
+from .pair_counts import PAIRS, SINGLES, PairCounts, all_groups, groups_per_column, pair_groups
 from .soft_fit import fit_soft_rows
 from .soft_rows import SoftRows
 from .triples import EARLY_STEPS, NoisyTriple, asked_triples, measure_triples, read_triples
@@ -55,8 +53,6 @@ tell apart."""
 TELLING_SOFT_ROWS = 4000
 """Number of soft rows that noisy pairs can tell apart, above which a count errs more by the chance of
 who is in the table than by noise."""
-GROUP_ROWS = 4.0
-"""Rows that a group should hold, in units of the noise of a pair's count over all classes."""
 FEWEST_CELLS, MOST_CELLS = 16, 256
 """Number of cells of a numeric column, at least and at most, unless a user sets it."""
 CELL_ROWS = 10.0
@@ -369,27 +365,9 @@ class Marginals(AbstractMeasureOnce):
     def _groups(
         self, schema: Schema, counts: np.ndarray, singles: Measurement, noise: float
     ) -> list[np.ndarray]:
-        """For each column the group of each cell.
-
-        From noisy answers alone, so that measuring and distilling find the same groups.
-
-        Args:
-            schema: The settled schema.
-            counts: Noisy numbers of rows, (classes,).
-            singles: The noisy counts of all columns' cells, (classes, cells).
-            noise: Standard deviation of the noise that pair counts will have.
-        """
-        most = groups_per_column(schema, self._cells(schema), self.groups)
-        classes = len(counts)
-        floor = GROUP_ROWS * noise * math.sqrt(classes / 2)
-        rows = class_weights(counts)[1]
-        start, groups = 0, []
-        cleared = self._cleared(schema, singles).sum(axis=0)
-        for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
-            pooled = shared_out(cleared[start : start + cells.count], rows)
-            groups.append(group_cells(cells, pooled, most=most, floor=floor))
-            start += cells.count
-        return groups
+        """For each column the group of each cell, by the noise that pair counts will have."""
+        cleared = self._cleared(schema, singles)
+        return pair_groups(schema, self._cells(schema), self.groups, counts, cleared, noise)
 
     def _chances(self, schema: Schema, measured: Mapping[str, Measurement]) -> np.ndarray:
         """Probability of each cell of a column, (classes, cells), from noisy answers alone."""

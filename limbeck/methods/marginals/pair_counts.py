@@ -9,18 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import LimbeckError
-from ...features import Cells, most_cells, table_cells
+from ...features import Cells, group_cells, most_cells, table_cells
 from ...privacy import Measurement
 from ...schema import Schema
 from ..class_counts import COUNTS, class_weights
 from .forbidden import without_forbidden
-from .noisy_cells import filled_cells, numbered, possible_cells
+from .noisy_cells import filled_cells, numbered, possible_cells, shared_out
 from .soft_fit import NoisyMarginals
 from .triples import triple_groups
 
 SINGLES, PAIRS = "single columns", "pairs of columns"
 MOST_PAIR_COUNTS = 1 << 25
 """Number of pair counts of a run, at most, for memory's sake: 256 MB as float64."""
+
+GROUP_ROWS = 4.0
+"""Rows that a group should hold, in units of the noise of a pair's count over all classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,32 @@ class PairCounts:
         member = self.marginals.member
         soft = soft * self.met[:, None, :]
         return np.asarray(soft / ((soft @ member) @ member.T), np.float32)
+
+
+def pair_groups(
+    schema: Schema, grid: int, wanted: int, counts: np.ndarray, cleared: np.ndarray, noise: float
+) -> list[np.ndarray]:
+    """For each column the group of each cell.
+
+    From noisy answers alone, so that measuring and distilling find the same groups.
+
+    Args:
+        schema: The settled schema.
+        grid: Cells of a number.
+        wanted: Groups of a column, at most.
+        counts: Noisy numbers of rows, (classes,).
+        cleared: Noisy counts of all columns' cells, (classes, cells).
+        noise: Standard deviation of the noise that pair counts will have.
+    """
+    most, classes = groups_per_column(schema, grid, wanted), len(counts)
+    floor = GROUP_ROWS * noise * math.sqrt(classes / 2)
+    rows, whole = class_weights(counts)[1], cleared.sum(axis=0)
+    start, groups = 0, []
+    for cells in table_cells(schema, grid):
+        pooled = shared_out(whole[start : start + cells.count], rows)
+        groups.append(group_cells(cells, pooled, most=most, floor=floor))
+        start += cells.count
+    return groups
 
 
 def all_groups(schema: Schema, grid: int, per_column: int) -> int:

@@ -153,7 +153,7 @@ def fit_soft_rows(
     start = np.log((single + 0.03 * np.sqrt(marginals.pair_variance)) / rows)
     spread = normal(start_key, (classes, each, groups))
     member = marginals.member
-    target = {
+    target: dict[str, Any] = {
         "member": jnp.asarray(member),
         "single": jnp.asarray(single / rows, jnp.float32),
         "single_weight": jnp.asarray(rows**2 / variance, jnp.float32),

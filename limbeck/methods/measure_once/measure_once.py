@@ -74,6 +74,7 @@ class MeasureOnce(AbstractMeasureOnce):
     """
 
     name: ClassVar[str] = "measure-once"
+    version: ClassVar[int] = 2
     good_for: ClassVar[str] = (
         "labelled images, their default: a few per class that train any learner"
     )
