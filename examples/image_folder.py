@@ -44,7 +44,7 @@ def main() -> None:
     release = lk.distill(
         lk.read(folder / "pictures", schema),
         # Small, for speed; the defaults are better.
-        lk.MeasureOnce(per_class=5, views=2, filters=8, teacher_steps=5, steps=10),
+        lk.MeasureOnce(per_class=5, networks=1, network_width=8, teacher_steps=5, steps=10),
         lk.Budget(epsilon=2.0, delta=1e-5),
         out=folder / "release",
         ledger=lk.Ledger(folder / "ledger.sqlite"),

@@ -39,7 +39,7 @@ COURSES = (
     Course(
         "images",
         "mnist-mini",
-        MeasureOnce(views=8, filters=16, teacher_steps=12, steps=30, smoothness=1.0),
+        MeasureOnce(networks=2, network_width=16, teacher_steps=12, steps=30, smoothness=1.0),
     ),
 )
 """In the order in which they are made: what a newcomer should look at comes last."""

@@ -167,7 +167,7 @@ def test_pictures_and_classes_of_any_kind(tmp_path: Path) -> None:
     pictures = images.astype(np.uint8)
     made = lk.distill(
         lk.read((pictures, np.array(names)[labels]), schema),
-        lk.MeasureOnce(per_class=3, views=2, filters=4, teacher_steps=20, steps=10),
+        lk.MeasureOnce(per_class=3, networks=2, network_width=4, teacher_steps=20, steps=10),
         lk.Budget(2.0, 5e-5),
         ledger=lk.Ledger(tmp_path / "ledger.sqlite"),
         seed=0,
@@ -194,7 +194,7 @@ def test_another_size_is_free(tmp_path: Path) -> None:
     assert made.source.slots.shape == (15, 64)
     again = lk.redistill(lk.Release.load(tmp_path / "b"), {"per_class": 5})
     assert np.array_equal(again.source.slots, made.source.slots)
-    for settings in ({"goal": "ridge"}, {"teacher_steps": 9}, {"views": 3}):
+    for settings in ({"goal": "ridge"}, {"teacher_steps": 9}, {"networks": 3}):
         with pytest.raises(lk.LimbeckError, match="measure something else"):
             lk.redistill(made, settings)
 

@@ -78,7 +78,7 @@ def test_a_set_comes_near_to_what_was_measured(tiles: int) -> None:
         objective,
         steps=60,
         learning_rate=0.05,
-        weights=ObjectiveWeights(teacher=0.0, class_means=1.0, nearness=0.0),
+        weights=ObjectiveWeights(teacher=0.0, class_means=1.0, errors=0.0, nearness=0.0),
         canvas=canvas,
         seed=0,
         progress=lambda done: None,

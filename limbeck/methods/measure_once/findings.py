@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...features import Fourier, Scattering, Views
+from ...features import Fourier, RandomConvNets, Scattering, Views
 from ...privacy import Measurement
 from ...schema import Schema
 from ..class_counts import COUNTS, class_weights
+from . import view_means
+from .network_moments import NetworkMoments, denoised_moments, prototype_features
 from .prototypes import Prototypes, denoised_means, denoised_prototypes, row_radius
-from .view_means import denoised_view_means, prototype_features
 
 MEAN, CLASS_MEANS, CLUSTERS = "mean", "class means", "clusters"
-PROTOTYPES, VIEWS, TEACHER = "prototypes", "views", "teacher"
+PROTOTYPES, NETWORKS, VIEWS, TEACHER = "prototypes", "random networks", "views", "teacher"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +30,19 @@ class Findings:
     """The teacher's weights (features, classes)."""
     prototypes: Prototypes | None = None
     """Cluster means of each class; None where none were measured."""
+    networks: RandomConvNets | None = None
+    """Random networks whose features were measured; None for tables and for goal "ridge"."""
+    network_moments: NetworkMoments | None = None
+    """What was measured of these features."""
     views: Views | None = None
-    """Views in which classes were measured; None for tables and for goal "ridge"."""
+    """Views in which classes were measured; for goal "networks" alone."""
     view_means: np.ndarray | None = None
     """Mean features of each class in each view, (views, classes, part)."""
+
+    @property
+    def looked(self) -> bool:
+        """Whether it is known how rows look to networks."""
+        return self.networks is not None or self.views is not None
 
 
 def read_findings(
@@ -40,6 +50,7 @@ def read_findings(
     measured: Mapping[str, Measurement],
     *,
     features: Scattering | Fourier,
+    networks: RandomConvNets | None,
     views: Views | None,
 ) -> Findings:
     """All noisy answers, read.
@@ -48,6 +59,7 @@ def read_findings(
         schema: The settled schema.
         measured: The noisy answers by name; those that were not asked for are not there.
         features: The feature map that the teacher was trained with.
+        networks: The random networks that were measured, if any were.
         views: The views that were measured, if any were.
     """
     findings = Findings(features=features, teacher=measured[TEACHER].values)
@@ -55,12 +67,18 @@ def read_findings(
         return findings
     prototypes = read_prototypes(schema, measured)
     findings = replace(findings, prototypes=prototypes)
-    if views is None:
+    counts = measured[COUNTS].values
+    if views is not None:
+        base = np.asarray(view_means.prototype_features(views, prototypes))
+        sums = measured[VIEWS].values.reshape(base.shape)
+        means = view_means.denoised_view_means(views, base, sums, counts)
+        return replace(findings, views=views, view_means=means)
+    if networks is None:
         return findings
-    sums, counts = measured[VIEWS].values, measured[COUNTS].values
-    base = np.asarray(prototype_features(views, prototypes))
-    means = denoised_view_means(views, base, sums.reshape(base.shape), counts)
-    return replace(findings, views=views, view_means=means)
+    sums = measured[NETWORKS]
+    base = np.asarray(prototype_features(networks, prototypes))
+    moments = denoised_moments(networks, base, sums.values, counts, sums.noise)
+    return replace(findings, networks=networks, network_moments=moments)
 
 
 def noisy_rows(measured: Mapping[str, Measurement]) -> float:

@@ -3,9 +3,9 @@
 Three things are measured. A *teacher*: a linear predictor of the class on features of a row, learned by
 noisy gradient descent; kernel ridge regression on a small set is such a predictor, too, so a set can
 be made that gives the same one. *Prototypes*: mean rows of clusters within each class, from which the
-set begins. *View means*: class means of the rows' features in many random convolutional networks, each of which
-sees pictures changed in a way of its own. The set is then optimised to agree with all three, which sees no
-rows: `small_set.py`.
+set begins. *Network moments*: class means and second moments of the rows' features in random
+convolutional networks, from which one can tell how well such networks would learn from the set; or, for
+a set that is to teach networks above all, class means alone, in many views (`view_means.py`). The set is then optimised to agree with all three, which sees no rows: `small_set.py`.
 
 This file holds what is asked and measured. What the answers say is read in `findings.py`.
 """
@@ -21,18 +21,28 @@ import numpy as np
 from jaxtyping import Array
 
 from ...errors import LimbeckError, choice, fraction, not_negative, positive, unless_auto
-from ...features import Fourier, Scattering, Views, default_length_scales, features_of, output_size
-from ...privacy import Asked, Head, Histogram, Measurement, Private, Sum
+from ...features import (
+    Fourier,
+    RandomConvNets,
+    Scattering,
+    Views,
+    default_length_scales,
+    features_of,
+    output_size,
+)
+from ...privacy import Asked, Head, Histogram, Measurement, OuterSum, Private, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, check_values_declared, values_of
 from ..class_counts import COUNTS
 from ..part import Auto
 from ..source import Distilled
 from ..tiles import check_tiles
+from . import view_means
 from .findings import (
     CLASS_MEANS,
     CLUSTERS,
     MEAN,
+    NETWORKS,
     PROTOTYPES,
     TEACHER,
     VIEWS,
@@ -40,29 +50,33 @@ from .findings import (
     read_findings,
     read_prototypes,
 )
+from .network_moments import NetworkResiduals, network_blocks, network_bound, prototype_features
 from .optimise_set import ObjectiveWeights
 from .private_prototypes import asked_class_means, asked_prototypes, measure_prototypes
-from .small_set import SmallSet, automatic_tiles, class_size_factor, shown
+from .small_set import SmallSet, class_size_factor, shown
 from .teacher import linear_features, soft_labels, train_teacher
-from .view_means import ViewResiduals, prototype_features, residual_bound
 
-SHARES = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, VIEWS: 0.47}
-"""Proportions in which these measurements divide what counts and teacher leave of the budget."""
+SHARES = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, NETWORKS: 0.47}
+VIEW_SHARES = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, VIEWS: 1.0}
+"""Proportions in which these measurements divide what counts and teacher leave of the budget, by default and for goal
+"networks"."""
+TEACHER_SHARE, VIEWS_TEACHER_SHARE = 0.45, 0.2
+"""Share of the budget for the teacher, by default and for goal "networks"."""
 COUNT_SHARE = 0.01
 """Share of the budget for the class counts."""
-GOALS = ("any", "ridge")
+GOALS = ("any", "ridge", "networks")
 """Kinds of learner that a set may be made for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOnce(AbstractMeasureOnce):
-    """Private teacher, prototypes and class means in many views; the set is optimised for free.
+    """Private teacher, prototypes and what random networks see; the set is optimised for free.
 
     Privacy:
         Measures class counts (sensitivity 1), sums of clipped rows and of their clipped residuals
-        per class and per cluster, sums per class of what all views see, clipped together, and
-        gradients of a linear head over all rows, each clipped, under add/remove of one row, with
-        discrete Gaussian noise calibrated jointly. Every row enters one class and one
+        per class and per cluster, sums of network features per class and of their products, clipped
+        together (for goal "networks" sums per class alone, in many views, clipped together), and gradients of a linear head over all rows, each clipped, under add/remove of
+        one row, with discrete Gaussian noise calibrated jointly. Every row enters one class and one
         cluster. Later questions depend on earlier answers, which Gaussian composition allows.
         Events: Gaussians.
 
@@ -74,12 +88,11 @@ class MeasureOnce(AbstractMeasureOnce):
     """
 
     name: ClassVar[str] = "measure-once"
-    version: ClassVar[int] = 2
     good_for: ClassVar[str] = (
         "labelled images, their default: a few per class that train any learner"
     )
     papers: ClassVar[tuple[str, ...]] = (
-        "limbeck's own method: private linear teacher, prototypes and class means in many views, followed "
+        "limbeck's own method: private linear teacher, prototypes and random-network moments, followed "
         "by free distillation (docs/measure-once.md).",
         "M. Vinaroz, M. Park. Differentially Private Kernel Inducing Points using features from "
         "ScatterNets (DP-KIP-ScatterNet) for Privacy Preserving Data Distillation. TMLR 2024.",
@@ -87,27 +100,39 @@ class MeasureOnce(AbstractMeasureOnce):
     fixed_size: ClassVar[bool] = True
     takes_targets: ClassVar[bool] = False
     free: ClassVar[frozenset[str]] = frozenset(
-        {"per_class", "tiles", "steps", "learning_rate", "align_weight", "match_weight"}
+        {
+            "per_class",
+            "tiles",
+            "steps",
+            "learning_rate",
+            "align_weight",
+            "match_weight",
+            "error_weight",
+        }
         | {"proximity", "smoothness", "softness"}
     )
 
     per_class: int = 10
     """Rows per class in the distilled set; of images that hold several pictures, these images. Free."""
+    goal: str = "any"
+    """Learner that the set is for: "any"; "ridge" (kernel ridge regression only): then the whole budget goes to
+    the teacher; or "networks" (of images): then class means in many views are measured, and images hold four
+    pictures each."""
     tiles: int | Auto = "auto"
     """Pictures that an image holds along either side: with 2, four small ones, which are released at full size.
-    Free."""
-    goal: str = "any"
-    """Learner that the set is for: "any", or "ridge" (kernel ridge regression only): then the whole
-    budget goes to the teacher."""
-    teacher_share: float = 0.45
-    """Share of the budget for the teacher; prototypes and views divide the rest."""
+    "auto": 2 for goal "networks", else 1. Free."""
+    teacher_share: float | Auto = "auto"
+    """Share of the budget for the teacher; prototypes and networks divide the rest. "auto": 0.45, for goal
+    "networks" 0.2."""
     clusters: int = 50
     """Number of prototypes per class, at most; as many are measured as can be told from noise."""
-    views: int = 40
-    """Number of random networks in which classes are measured, for images; each sees all pictures changed in
-    a way of its own."""
-    filters: int = 32
-    """Number of filters in each layer of these networks."""
+    networks: int = 4
+    """Number of random networks whose features are measured, for images."""
+    network_width: int = 32
+    """Number of filters in each layer of the random networks."""
+    views: int = 20
+    """Number of views, for goal "networks": random networks of `network_width` filters, each of which sees all pictures
+    changed in a way of its own."""
     features: int = 2000
     """Number of random Fourier features that the teacher sees a table's row by; images have
     scattering features."""
@@ -122,7 +147,10 @@ class MeasureOnce(AbstractMeasureOnce):
     align_weight: float = 2.0
     """Weight of agreement with the teacher. Free."""
     match_weight: float = 56.0
-    """Weight of agreement with the class means in views; less for few rows per class. Free."""
+    """Weight of agreement with the class means in random networks; less for few rows per class. Free."""
+    error_weight: float = 10.0
+    """Weight of the errors that regression on the set's features in random networks makes on the
+    measured rows. Free."""
     proximity: float = 0.003
     """Weight of staying near where the rows begin. Free."""
     smoothness: float = 0.5
@@ -133,15 +161,17 @@ class MeasureOnce(AbstractMeasureOnce):
     and a teacher that knows little. Free."""
 
     def __post_init__(self) -> None:
-        fraction(teacher_share=self.teacher_share)
-        positive(per_class=self.per_class, clusters=self.clusters, views=self.views)
-        positive(filters=self.filters, features=self.features)
+        share, tiles = unless_auto(teacher_share=self.teacher_share), unless_auto(tiles=self.tiles)
+        fraction(**{} if share is None else {"teacher_share": share})
+        positive(**{} if tiles is None else {"tiles": tiles})
+        positive(per_class=self.per_class, clusters=self.clusters, networks=self.networks)
+        positive(network_width=self.network_width, views=self.views, features=self.features)
         positive(teacher_steps=self.teacher_steps, teacher_rate=self.teacher_rate)
         positive(steps=self.steps, learning_rate=self.learning_rate)
         not_negative(align_weight=self.align_weight, match_weight=self.match_weight)
-        not_negative(proximity=self.proximity, smoothness=self.smoothness, softness=self.softness)
-        tiles = unless_auto(tiles=self.tiles)
-        positive(**{} if tiles is None else {"tiles": tiles})
+        not_negative(error_weight=self.error_weight, proximity=self.proximity)
+        not_negative(smoothness=self.smoothness)
+        not_negative(softness=self.softness)
         choice(goal=(self.goal, GOALS))
 
     def questions(self, schema: Schema) -> list[Asked]:
@@ -156,7 +186,7 @@ class MeasureOnce(AbstractMeasureOnce):
                 "more would leave nothing to learn from a label."
             )
         check_values_declared(self.name, schema)
-        self._check_tiles(schema)
+        self._check_pictures(schema)
         shares = self._shares(schema)
         teacher = Head(
             name=TEACHER,
@@ -168,30 +198,34 @@ class MeasureOnce(AbstractMeasureOnce):
             Asked(question=Histogram.of_classes(COUNTS, schema), share=COUNT_SHARE),
             *(asked_class_means(schema, shares) if PROTOTYPES in shares else ()),
             *(asked_prototypes(schema, self.clusters, shares) if PROTOTYPES in shares else ()),
+            *(self._asked_networks(schema, shares) if NETWORKS in shares else ()),
             *(self._asked_views(schema, shares) if VIEWS in shares else ()),
             Asked(question=teacher, share=shares[TEACHER]),
         ]
 
-    def _check_tiles(self, schema: Schema) -> None:
-        tiles = self._tiles(schema)
-        if tiles > 1 and (schema.image is None or self.goal == "ridge"):
-            raise LimbeckError(
-                f'{self.name}: tiles = {tiles} is for images with goal = "any"; leave it out here.'
-            )
-        if schema.image:
-            check_tiles(schema.image.shape, tiles)
+    def _asked_networks(self, schema: Schema, shares: Mapping[str, float]) -> list[Asked]:
+        networks = self._networks(schema, 0)
+        question = OuterSum(
+            name=NETWORKS,
+            bound=network_bound(networks),
+            blocks=network_blocks(networks, len(schema.classes)),
+            labelled=True,
+        )
+        return [Asked(question=question, share=shares[NETWORKS])]
 
     def _asked_views(self, schema: Schema, shares: Mapping[str, float]) -> list[Asked]:
         assert schema.image
-        shape = schema.image.shape
-        question = Sum(
-            name=VIEWS,
-            bound=residual_bound(shape),
-            size=self.views * output_size(shape, self.filters),
-            groups=len(schema.classes),
-            by="map",
-        )
+        shape, classes = schema.image.shape, len(schema.classes)
+        bound, size = view_means.residual_bound(shape), output_size(shape, self.network_width)
+        question = Sum(name=VIEWS, bound=bound, size=self.views * size, groups=classes, by="map")
         return [Asked(question=question, share=shares[VIEWS])]
+
+    def _check_pictures(self, schema: Schema) -> None:
+        """Refuse what is for images where there are none, and images that cannot be cut."""
+        if schema.image is None and (self.goal == "networks" or self._tiles > 1):
+            raise LimbeckError(f"{self.name}: goal networks and tiles are for images.")
+        if schema.image:
+            check_tiles(schema.image.shape, self._tiles)
 
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         schema = private.schema
@@ -199,9 +233,14 @@ class MeasureOnce(AbstractMeasureOnce):
         shares = self._shares(schema)
         if PROTOTYPES in shares:
             measure_prototypes(private, measured, self.clusters, seed)
-        if VIEWS in shares:
+        if NETWORKS in shares:
             prototypes = read_prototypes(schema, measured)
-            state = {"at_prototypes": prototype_features(self._views(schema, seed), prototypes)}
+            state = {"at_prototypes": prototype_features(self._networks(schema, seed), prototypes)}
+            answer = private.ask(NETWORKS, self.map_spec("network_map", seed), state)
+            measured[NETWORKS] = answer._replace(values=answer.values.astype(np.float32))
+        if VIEWS in shares:
+            prototypes, views = read_prototypes(schema, measured), self._views(schema, seed)
+            state = {"at_prototypes": view_means.prototype_features(views, prototypes)}
             answer = private.ask(VIEWS, self.map_spec("view_map", seed), state)
             measured[VIEWS] = answer._replace(values=answer.values.astype(np.float32))
         noise = private.noise_of(TEACHER)
@@ -220,9 +259,13 @@ class MeasureOnce(AbstractMeasureOnce):
 
     # ---- the maps that are measured: what a row adds to a sum ------------------------------------
 
-    def view_map(self, schema: Schema, seed: int, at_prototypes: Array) -> ViewResiduals:
+    def network_map(self, schema: Schema, seed: int, at_prototypes: Array) -> NetworkResiduals:
+        """Features of rows in random networks, less those of their class's prototypes."""
+        return NetworkResiduals(self._networks(schema, seed), at_prototypes)
+
+    def view_map(self, schema: Schema, seed: int, at_prototypes: Array) -> view_means.ViewResiduals:
         """Features of rows in all views, less those of their class's prototypes."""
-        return ViewResiduals(self._views(schema, seed), at_prototypes)
+        return view_means.ViewResiduals(self._views(schema, seed), at_prototypes)
 
     def teacher_map(self, schema: Schema, seed: int) -> Scattering | Fourier:
         """Features of rows for the teacher, of norm 1."""
@@ -240,64 +283,76 @@ class MeasureOnce(AbstractMeasureOnce):
         progress: Progress,
     ) -> Product:
         rng = np.random.default_rng(seed)
+        networks = self._networks(schema, seed) if NETWORKS in measured else None
         views = self._views(schema, seed) if VIEWS in measured else None
         features = self.teacher_map(schema, seed)
-        findings = read_findings(schema, measured, features=features, views=views)
-        small, tiles = self._small_set(schema), self._tiles(schema)
+        findings = read_findings(
+            schema, measured, features=features, networks=networks, views=views
+        )
+        small, pictures = self._small_set(), self.per_class * self._tiles**2
         start = small.start(schema, findings, rng)
         rows = small.optimised(schema, findings, start, rng, seed=seed, progress=progress)
         stored = rows.reshape(-1, schema.slots).astype(np.float32)
-        slots = shown(schema, stored, tiles)
-        labels = np.repeat(np.arange(len(schema.classes)), self.per_class * tiles**2)
+        slots = shown(schema, stored, self._tiles)
+        labels = np.repeat(np.arange(len(schema.classes)), pictures)
         soft = None
         if self.softness and start.teacher_trusted:
             logits = features_of(features, slots) @ findings.teacher
-            soft = soft_labels(
-                logits,
-                labels,
-                self.softness * class_size_factor(len(labels) // len(schema.classes)),
-            )
+            soft = soft_labels(logits, labels, self.softness * class_size_factor(pictures))
         return Product(
             source=Distilled(
-                slots=slots, labels=labels, soft=soft, stored=stored if tiles > 1 else None
+                slots=slots, labels=labels, soft=soft, stored=stored if self._tiles > 1 else None
             ),
             rows=len(labels),
             measurements=values_of(measured),
         )
 
-    def _small_set(self, schema: Schema) -> SmallSet:
+    def _small_set(self) -> SmallSet:
         return SmallSet(
             per_class=self.per_class,
-            tiles=self._tiles(schema),
+            tiles=self._tiles,
             steps=self.steps,
             learning_rate=self.learning_rate,
             smoothness=self.smoothness,
             weights=ObjectiveWeights(
                 teacher=self.align_weight,
                 class_means=self.match_weight,
+                errors=self.error_weight,
                 nearness=self.proximity,
             ),
         )
 
     # ---- from the schema alone ------------------------------------------------------------------
 
+    def _networks(self, schema: Schema, seed: int) -> RandomConvNets:
+        assert schema.image
+        return RandomConvNets(
+            shape=schema.image.shape,
+            networks=self.networks,
+            width=self.network_width,
+            key=jax.random.fold_in(jax.random.key(seed), 2),
+        )
+
     def _views(self, schema: Schema, seed: int) -> Views:
         assert schema.image
         key = jax.random.fold_in(jax.random.key(seed), 2)
-        return Views(shape=schema.image.shape, views=self.views, width=self.filters, key=key)
+        return Views(shape=schema.image.shape, views=self.views, width=self.network_width, key=key)
 
-    def _tiles(self, schema: Schema) -> int:
-        """Pictures along either side of an image."""
+    @property
+    def _tiles(self) -> int:
         tiles = unless_auto(tiles=self.tiles)
-        if tiles is not None:
-            return int(tiles)
-        return automatic_tiles(schema) if self.goal == "any" else 1
+        return int(tiles) if tiles is not None else 2 if self.goal == "networks" else 1
 
     def _shares(self, schema: Schema) -> dict[str, float]:
         """Shares of the budget of all measurements that are made, but for the counts."""
         if self.goal == "ridge":
             return {TEACHER: 1 - COUNT_SHARE}
-        parts = {name: part for name, part in SHARES.items() if schema.image or name != VIEWS}
-        left, total = 1 - COUNT_SHARE - self.teacher_share, sum(parts.values())
+        wide = self.goal == "networks"
+        teacher = unless_auto(teacher_share=self.teacher_share)
+        if teacher is None:
+            teacher = VIEWS_TEACHER_SHARE if wide else TEACHER_SHARE
+        chosen = VIEW_SHARES if wide else SHARES
+        parts = {name: part for name, part in chosen.items() if schema.image or name != NETWORKS}
+        left, total = 1 - COUNT_SHARE - teacher, sum(parts.values())
         shares = {name: left * part / total for name, part in parts.items()}
-        return shares | {TEACHER: self.teacher_share}
+        return shares | {TEACHER: teacher}

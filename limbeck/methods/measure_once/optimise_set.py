@@ -1,7 +1,8 @@
 """Move the rows of a small set, by gradient descent, until they agree with all that was measured.
 
-The disagreement has three parts: ridge regression on the set should give the teacher's weights; the set's
-class means in views should be the measured ones; and rows should stay near where they began.
+The disagreement has up to four parts: ridge regression on the set should give the teacher's weights; the
+set's class means in random networks, or in views, should be the measured ones; regression on random networks'
+features should make few errors on the measured rows; and rows should stay near where they began.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from ...features import Views, ridge_weights
+from ...features import RandomConvNets, Views, ridge_weights
 from ...schema import Schema
 from ..tiles import unpacked
+from .network_moments import NetworkMoments, ridge_errors
 from .view_means import seen
 
-RIDGE = 1e-3
-"""Ridge, in units of the kernel's mean diagonal, of regression with the teacher's features."""
+RIDGE, NETWORK_RIDGE = 1e-3, 0.1
+"""Ridge, in units of the kernel's mean diagonal, of regression with the teacher's features and with a
+random network's."""
 DIRECTION_WEIGHT = 0.01
 """Weight of every direction of the features alike, beside the mean square of the probes along it."""
-VIEWS_PER_STEP = 2
-"""Number of views looked at in one update, drawn anew each time."""
+NETWORKS_PER_STEP = 2
+"""Number of random networks, or views, looked at in one update, drawn anew each time."""
 ADAM = optax.scale_by_adam(b1=0.9, b2=0.99)
 
 
@@ -87,10 +90,25 @@ class Objective(eqx.Module):
     probes: Float[Array, "probes size"] | None = None
     """Features of rows at which set and teacher should predict the same; None: only their weights
     are compared."""
+    networks: RandomConvNets | None = None
+    """Random networks whose features were measured."""
+    network_moments: NetworkMoments | None = None
+    """What was measured of these features."""
     views: Views | None = None
     """Views in which classes were measured."""
     view_means: Float[Array, "views classes part"] | None = None
     """Mean features of each class in each view."""
+
+    @property
+    def looking(self) -> int:
+        """Number of random networks or views."""
+        if self.views is not None:
+            return self.views.views
+        return self.networks.networks if self.networks is not None else 0
+
+    def blind(self) -> Objective:
+        """The teacher's part alone."""
+        return Objective(features=self.features, teacher=self.teacher, probes=self.probes)
 
 
 class ObjectiveWeights(NamedTuple):
@@ -99,7 +117,9 @@ class ObjectiveWeights(NamedTuple):
     teacher: float
     """Weight of disagreement with the teacher."""
     class_means: float
-    """Weight of the distance of class means in views from the measured ones."""
+    """Weight of the distance of class means in random networks, or views, from the measured ones."""
+    errors: float
+    """Weight of what regression on random networks' features gets wrong of the measured rows."""
     nearness: float
     """Weight of the squared distance from the start."""
 
@@ -132,8 +152,7 @@ def optimise_set(
     change = jnp.zeros_like(anchor)
     state = ADAM.init(change)
     rng = np.random.default_rng(seed)
-    count = objective.views.views if objective.views else 1
-    some = min(VIEWS_PER_STEP, count) if objective.views else 0
+    count, some = max(objective.looking, 1), min(NETWORKS_PER_STEP, objective.looking)
     for step in range(steps):
         rate = learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
         chosen = jnp.asarray(rng.choice(count, some, replace=False))
@@ -174,16 +193,21 @@ def _disagreement(
     chosen: Array,
     place: Array,
 ) -> Array:
-    """The weighted sum of what teacher and views say: the teacher looks at the pictures at one place of
-    each image, so that it costs the same however many an image holds, and the chosen views at all."""
+    """The weighted sum of what teacher and networks say: the teacher looks at the pictures at one place of
+    each image, so that it costs the same however many an image holds, and networks at all."""
     labels = jax.nn.one_hot(jnp.repeat(jnp.arange(classes), len(pictures) // classes), classes)
     learned = ridge_weights(objective.features(pictures[:, place]), labels, RIDGE)
     loss = weights.teacher * (1 - _cosine(learned, objective.teacher, objective.probes))
-    if objective.views is None or objective.view_means is None:
-        return loss
     flat = pictures.reshape(-1, pictures.shape[2])
-    seen = jnp.stack([objective.views.look(flat, number) for number in chosen])
-    return loss + weights.class_means * _mean_distance(seen, objective.view_means[chosen])
+    if objective.views is not None and objective.view_means is not None:
+        looks = jnp.stack([objective.views.look(flat, number) for number in chosen])
+        loss += weights.class_means * _mean_distance(looks, objective.view_means[chosen])
+    if objective.networks is not None and objective.network_moments is not None:
+        features = objective.networks.separate(flat, chosen)
+        measured = objective.network_moments.of_networks(chosen)
+        loss += weights.class_means * _mean_distance(features, measured.class_means)
+        loss += weights.errors * _regression_errors(features, labels, measured)
+    return loss
 
 
 def _cosine(learned: Array, teacher: Array, probes: Array | None) -> Array:
@@ -201,25 +225,45 @@ def _cosine(learned: Array, teacher: Array, probes: Array | None) -> Array:
 
 
 def _mean_distance(
-    features: Float[Array, "views rows part"], measured: Float[Array, "views classes part"]
+    features: Float[Array, "networks rows part"], measured: Float[Array, "networks classes part"]
 ) -> Array:
     """Mean squared distance of the set's class means from the measured ones."""
-    views, classes, part = measured.shape
-    means = features.reshape(views, classes, -1, part).mean(axis=2)
+    networks, classes, part = measured.shape
+    means = features.reshape(networks, classes, -1, part).mean(axis=2)
     return ((means - measured) ** 2).sum(axis=2).mean()
 
 
+def _regression_errors(
+    features: Float[Array, "networks rows part"], labels: Array, measured: NetworkMoments
+) -> Array:
+    """What ridge regression on the set gets wrong of the measured rows, mean over the networks."""
+    learned = jax.vmap(ridge_weights, (0, None, None))(features, labels, NETWORK_RIDGE)
+    each = jax.vmap(ridge_errors, (0, 0, 0, None))
+    return each(learned, *measured).mean()
+
+
 def nearest_start(starts: Sequence[np.ndarray], objective: Objective) -> np.ndarray:
-    """Of several sets the one whose class means in views are nearest to the measured ones; the first where
-    none were measured."""
-    if objective.views is None or objective.view_means is None:
+    """Of several sets the one whose class means in random networks, or views, are nearest to the measured ones;
+    the first where none were measured."""
+    if not objective.looking:
         return starts[0]
     distances = []
     for start in starts:
         flat = jnp.asarray(start.reshape(-1, start.shape[2]), jnp.float32)
-        each = [
-            float(_mean_distance(seen(objective.views, flat, number)[None], means[None]))
-            for number, means in enumerate(objective.view_means)
-        ]
-        distances.append(np.mean(each))
+        distances.append(float(_all_distances(flat, objective)))
     return starts[int(np.argmin(distances))]
+
+
+def _all_distances(rows: Array, objective: Objective) -> Array:
+    """Mean squared distance of a set's class means from the measured ones, over all networks or views."""
+    if objective.views is not None and objective.view_means is not None:
+        views, means = objective.views, objective.view_means
+        each = [
+            _mean_distance(seen(views, rows, number)[None], own[None])
+            for number, own in enumerate(means)
+        ]
+        return jnp.stack(each).mean()
+    assert objective.networks is not None and objective.network_moments is not None
+    every = jnp.arange(objective.networks.networks)
+    features = eqx.filter_jit(objective.networks.separate)(rows, every)
+    return _mean_distance(features, objective.network_moments.class_means)

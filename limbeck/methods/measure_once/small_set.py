@@ -29,10 +29,8 @@ HALF_WEIGHT_ROWS = 4
 PROBES = 1000
 """Number of rows at which set and teacher are to agree."""
 OPTIMISED_ROWS = 8
-"""Rows per class, if there are not more prototypes, that follow what the views measured. Where
+"""Rows per class, if there are not more prototypes, that follow what networks measured. Where
 twice as many are wanted they would follow its noise as well: the others are deformed copies."""
-TILED_SIDE = 24
-"""Pixels along the shorter side of coloured images from which on they hold four pictures each."""
 COPY_STEPS = 30
 """Updates of a set with copies, at half the rate: it only follows the teacher."""
 TRUSTED_ACCURACY = 0.7
@@ -97,13 +95,13 @@ class SmallSet:
     def _start_at_prototypes(
         self, schema: Schema, findings: Findings, plain: Prototypes, rng: np.random.Generator
     ) -> Start:
-        """Prototypes as they are or sharpened, whichever views find nearer to the real rows."""
+        """Prototypes as they are or sharpened, whichever networks find nearer to the real rows."""
         each, optimised = self.per_class, max(OPTIMISED_ROWS, plain.rows.shape[1])
-        if findings.views and each >= 2 * optimised:
+        if findings.looked and each >= 2 * optimised:
             each = optimised
         sharp, pictures = sharpened(plain), each * self.tiles**2
         starts = [rows_from_prototypes(schema, p, pictures, rng) for p in (plain, sharp)]
-        accurate = findings.views and teacher_accuracy(findings, sharp) >= TRUSTED_ACCURACY
+        accurate = findings.looked and teacher_accuracy(findings, sharp) >= TRUSTED_ACCURACY
         return Start(
             rows=self._stored(schema, nearest_start(starts, _objective(findings))),
             probes=deformed_prototypes(schema, sharp, PROBES, rng),
@@ -173,7 +171,7 @@ class SmallSet:
         copies = with_deformed_copies(schema, own, self.per_class * self.tiles**2, rng)
         return move(
             self._stored(schema, copies),
-            replace(objective, views=None, view_means=None),
+            objective.blind(),
             steps=min(COPY_STEPS, start.steps),
             learning_rate=start.learning_rate / 2,
             progress=lambda done: progress("copying", done),
@@ -186,15 +184,6 @@ class SmallSet:
         flat = jnp.asarray(pictures.reshape(-1, schema.slots), jnp.float32)
         images = packed(flat, schema.image.shape, self.tiles)
         return np.asarray(images).reshape(len(pictures), -1, schema.slots)
-
-
-def automatic_tiles(schema: Schema) -> int:
-    """Pictures along either side of an image: two where images are coloured, and large enough for that."""
-    if schema.image is None:
-        return 1
-    height, width, channels = schema.image.shape
-    fit = height % 2 == 0 == width % 2 and min(height, width) >= TILED_SIDE
-    return 2 if fit and channels > 1 else 1
 
 
 def shown(schema: Schema, stored: np.ndarray, tiles: int) -> np.ndarray:
@@ -216,6 +205,8 @@ def _objective(findings: Findings) -> Objective:
     return Objective(
         features=findings.features,
         teacher=jnp.asarray(findings.teacher),
+        networks=findings.networks,
+        network_moments=findings.network_moments,
         views=findings.views,
         view_means=None if findings.view_means is None else jnp.asarray(findings.view_means),
     )
