@@ -13,7 +13,7 @@ PLAY = {
 }  # fmt: skip
 
 SMALL: dict[str, dict[str, Any]] = {
-    "marginals": {"grid": 32, "groups": 4, "triples": 2, "soft_rows": 150, "steps": 2},
+    "marginals": {"grid": 32, "groups": 4, "soft_rows": 150, "steps": 2},
     "aim": {"grid": 8, "groups": 3, "rounds": 3, "round_steps": 2, "last_steps": 2},
     "mst": {"grid": 8, "groups": 3, "last_steps": 2},
     "privbayes": {"grid": 8, "groups": 3},
