@@ -18,12 +18,13 @@ CANARY = 0.61803398874989
 WORK = f"""
 import sys
 import numpy as np
+import pandas as pd
 import limbeck as lk
 from limbeck.audits.small import small_method
 rng = np.random.default_rng(0)
 columns = (lk.Numeric(name="x", min=0, max=1), lk.Numeric(name="y", min=0, max=1),
            lk.Category(name="c", values=(0, 1), label=True))
-rows = {{"x": [{CANARY}] * 60, "y": rng.random(60), "c": [0, 1] * 30}}
+rows = pd.DataFrame({{"x": [{CANARY}] * 60, "y": rng.random(60), "c": [0, 1] * 30}})
 schema = lk.Schema(dataset="d", rows=60, columns=columns)
 lk.distill(lk.read(rows, schema), small_method(sys.argv[1]), lk.Budget(5.0, 1e-4), check=False,
            ledger=lk.Ledger(sys.argv[2]))
