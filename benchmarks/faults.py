@@ -2,6 +2,7 @@
 
     python benchmarks/faults.py              go on where it broke off, then benchmarks/faults.md
     python benchmarks/faults.py --kills 5    another number of kills of each verb
+    python benchmarks/faults.py --minutes 10 no new one after so long; the next run goes on
 
 Each trial is a world of its own. A warm process forks; the child does the verb and is killed (SIGKILL) at
 a random moment; another child does the same again, to its end. Meanwhile every draw of noise is noted in
@@ -262,12 +263,16 @@ def page(found: dict[str, list[dict[str, Any]]], seconds: float) -> str:
         lines.append(
             f"| `{verb}` | {len(trials)} | {killed} | {ended} | {lost} | {twice} | {rest} |"
         )
-    total = sum(len(trials) for trials in found.values())
+    all_of_them = [one for trials in found.values() for one in trials]
     lines += [
         "",
-        f"{total} trials in {seconds / 60:.0f} minutes of one process on a busy machine.",
+        f"{len(all_of_them)} trials in {seconds / 60:.0f} minutes of one process on a busy machine. By the code that was",
+        "killed (a digest of `limbeck/`):",
         "",
     ]
+    codes = [one.get("code", "before digests were noted") for one in all_of_them]
+    lines += [f"- {code}: {codes.count(code)} trials" for code in dict.fromkeys(codes)]
+    lines += [""]
     return "\n".join(lines)
 
 
@@ -287,9 +292,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100, help="of each verb")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--verb", choices=list(VERBS), action="append", help="these verbs alone")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none later")
     given = parser.parse_args()
+    until, verbs, code = time.monotonic() + 60 * given.minutes, given.verb or list(VERBS), digest()
     _warm()
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"seconds": 0.0, "verbs": {}}
     template = Path(tempfile.mkdtemp(prefix="limbeck-faults-"))
     try:
         child = os.fork()
@@ -300,24 +307,39 @@ def main() -> int:
             )
             os._exit(0)
         os.waitpid(child, 0)
-        took = {verb: _usual(verb, template) for verb in VERBS}
+        took = {verb: _usual(verb, template) for verb in verbs}
         print("usually", {verb: round(seconds, 2) for verb, seconds in took.items()}, flush=True)
         for number in range(given.kills):
-            for verb in VERBS:
-                trials = kept["verbs"].setdefault(verb, [])
-                if len(trials) > number:
+            for verb in verbs:
+                if len(known()["verbs"].get(verb, [])) > number or time.monotonic() > until:
                     continue
                 rng = random.Random(f"{given.seed} {verb} {number}")
                 begun = time.monotonic()
-                trials.append(trial(verb, template, rng.uniform(0, took[verb])))
+                one = trial(verb, template, rng.uniform(0, took[verb])) | {"code": code}
+                if one["wrong"]:
+                    print(verb, one, flush=True)
+                kept = known()  # another run may try other verbs beside this one
+                kept["verbs"].setdefault(verb, []).append(one)
                 kept["seconds"] += time.monotonic() - begun
-                if trials[-1]["wrong"]:
-                    print(verb, trials[-1], flush=True)
                 RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
-                PAGE.write_text(page(kept["verbs"], kept["seconds"]), encoding="utf-8")
     finally:
         shutil.rmtree(template, ignore_errors=True)
+    kept = known()
+    PAGE.write_text(page(kept["verbs"], kept["seconds"]), encoding="utf-8")
     return int(any(one["wrong"] for trials in kept["verbs"].values() for one in trials))
+
+
+def known() -> dict[str, Any]:
+    """What was tried so far, by verb."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"seconds": 0.0, "verbs": {}}
+
+
+def digest() -> str:
+    """Of the code that is killed."""
+    found = hashlib.sha256()
+    for path in sorted((HERE.parent / "limbeck").rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:12]
 
 
 def _usual(verb: str, template: Path) -> float:

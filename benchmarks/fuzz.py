@@ -5,7 +5,7 @@
 
 A case is a seed file that is damaged (bytes flipped, cut, doubled, moved, numbers made huge) or a text
 put together from hostile pieces, and is a function of its number alone: a failure can be had again by
-`--target NAME --only NUMBER`. A target may answer, or refuse with a `LimbeckError` of one line. Wrong are: any
+`--target NAME --only NUMBER`. Cases of older code do not count: they begin anew. A target may answer, or refuse with a `LimbeckError` of one line. Wrong are: any
 other exception, more than five seconds of the processor, and a gigabyte of memory. Cases run in batches, in forked
 children, so that even a crash of the interpreter is seen and counted.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -156,6 +157,7 @@ class World:
     pictured: lk.Schema
     files: dict[str, bytes]
     release: Path
+    model: Path
     certificate: dict[str, Any]
     seal: str
     """The last digest of the whole ledger's chain."""
@@ -263,11 +265,32 @@ def certificate(world: World, rng: random.Random) -> None:
 
 
 def release(world: World, rng: random.Random) -> None:
+    folder = _wounded(world, rng, world.release)
+    try:
+        lk.verify(folder, questions=False)
+    finally:
+        lk.Release.load(folder)
+
+
+def model(world: World, rng: random.Random) -> None:
+    """A damaged model: refused, or read and asked for predictions."""
+    folder = _wounded(world, rng, world.model)
+    if rng.random() < 0.3:  # facts from which a network is built before its numbers are read
+        facts = json.loads((world.model / "model.json").read_text())
+        (folder / "model.json").write_text(json.dumps(rejsoned(rng, facts)))
+    try:
+        lk.verify(folder, questions=False)
+    finally:
+        lk.Model.load(folder)
+
+
+def _wounded(world: World, rng: random.Random, whole: Path) -> Path:
+    """A copy of a release, of which a file is damaged, gone, too many or a link, mostly sealed again."""
     from limbeck.release.seal import write_sums
 
     folder = world.folder / "release"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(world.release, folder)
+    shutil.copytree(whole, folder)
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "SHA256SUMS")
     chosen = rng.choice(files)
     way = rng.randrange(8)
@@ -285,10 +308,7 @@ def release(world: World, rng: random.Random) -> None:
         chosen.write_bytes(damaged(rng, chosen.read_bytes()))
     if rng.random() < 0.9 and not any(p.is_symlink() for p in folder.rglob("*")):
         write_sums(folder)
-    try:
-        lk.verify(folder, questions=False)
-    finally:
-        lk.Release.load(folder)
+    return folder
 
 
 def scores(world: World, rng: random.Random) -> None:
@@ -454,11 +474,12 @@ TARGETS: dict[str, tuple[Callable[[World, random.Random], None], int]] = {
     "rules": (rules, 9_000),
     "recipe": (recipe, 6_000),
     "certificate": (certificate, 7_000),
-    "release": (release, 2_000),
+    "release": (release, 4_000),
+    "model": (model, 4_000),
     "scores": (scores, 5_000),
     "audit": (audit, 3_000),
-    "ledger": (ledger, 2_000),
-    "job": (job, 1_000),
+    "ledger": (ledger, 4_000),
+    "job": (job, 3_000),
     "conditions": (conditions, 8_000),
 }
 """What reads, and how many cases it is given."""
@@ -560,6 +581,9 @@ def make_world(folder: Path) -> World:
         book = lk.Ledger(folder / "ledger.sqlite")
         given = lk.read(helpers.table_rows(60), schema)
         lk.distill(given, method, lk.Budget(1.0, 1e-5), out=folder / "made", ledger=book)
+        small = lk.DPSGD(steps=1, batch=20, hidden=(4,))
+        other = lk.Ledger(folder / "other.sqlite")
+        lk.classify(given, small, lk.Budget(1.0, 1e-5), out=folder / "model", ledger=other)
         os._exit(0)
     os.waitpid(child, 0)
     certificate = json.loads((folder / "made" / "certificate.json").read_text())
@@ -572,7 +596,15 @@ def make_world(folder: Path) -> World:
         dataset="d", findings=(finding,),
     ).facts()  # fmt: skip
     told = certificate, seal, spent, audited
-    return World(folder, schema, pictured, files, folder / "made", *told)
+    return World(folder, schema, pictured, files, folder / "made", folder / "model", *told)
+
+
+def digest() -> str:
+    """Of the code that reads."""
+    found = hashlib.sha256()
+    for path in sorted((HERE.parent / "limbeck").rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:12]
 
 
 def page(kept: dict[str, Any]) -> str:
@@ -582,12 +614,12 @@ def page(kept: dict[str, Any]) -> str:
         "Made by `benchmarks/fuzz.py`, which says what a case is and what counts as wrong: any exception but a",
         "`LimbeckError` of one line, more than five seconds of the processor, a gigabyte of memory, a crash.",
         "",
-        "| What reads | Cases | Wrong | Seconds |",
-        "|---|---|---|---|",
+        "| What reads | Cases | Wrong | Seconds | Code (a digest of `limbeck/`) |",
+        "|---|---|---|---|---|",
     ]
     for target, one in kept.items():
         lines.append(
-            f"| {target} | {one['cases']:,} | {len(one['wrong'])} | {one['seconds']:.0f} |"
+            f"| {target} | {one['cases']:,} | {len(one['wrong'])} | {one['seconds']:.0f} | {one['code']} |"
         )
     total = sum(one["cases"] for one in kept.values())
     wrong = sum(len(one["wrong"]) for one in kept.values())
@@ -599,8 +631,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, help="of each target, instead of its own number")
     parser.add_argument("--target", choices=list(TARGETS))
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no batch later")
     parser.add_argument("--only", type=int, help="one case, in this process, with its traceback")
     given = parser.parse_args()
+    until, code = time.monotonic() + 60 * given.minutes, digest()
     folder = Path(tempfile.mkdtemp(prefix="limbeck-fuzz-"))
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     try:
@@ -611,8 +645,10 @@ def main() -> int:
         for target, (_, count) in TARGETS.items():
             if given.target not in (None, target):
                 continue
-            one = kept.setdefault(target, {"cases": 0, "seconds": 0.0, "wrong": {}})
-            while one["cases"] < (given.cases or count):
+            if kept.get(target, {}).get("code") != code:
+                kept[target] = {"cases": 0, "seconds": 0.0, "wrong": {}, "code": code}
+            one = kept[target]
+            while one["cases"] < (given.cases or count) and time.monotonic() < until:
                 begun = time.monotonic()
                 numbers = range(one["cases"], min(one["cases"] + BATCH, given.cases or count))
                 for number, told in in_child(world, target, numbers).items():

@@ -3,7 +3,7 @@
 A cell is variant/data/epsilon/seed. Variants: `ours` (sums of directions), `ours+NAME=VALUE`, `paper`
 (the recipes with the paper's mechanism and noise), `paper+VARIANT` (its ablations), `real` (trained on real rows).
 Images are scored by the paper's CNN on its final epoch; it is trained for fewer epochs at a larger rate
-than the paper's (`CNN`), whose 600 epochs on 100,000 images take days here. Tables are scored by
+than the paper's (`CNN_TRAINING`), whose 600 epochs on 100,000 images take days here. Tables are scored by
 the paper's four classifiers. The speed cell compares one update of all teachers with the same
 teachers trained one after another. Resumable: finished cells are kept in gpate.json.
 
@@ -31,6 +31,7 @@ from _measure import HERE, delta_for, keep
 import limbeck as lk
 from limbeck.accounting import Budget
 from limbeck.nets import build_generator
+from limbeck.papers.scoring import CNN_TRAINING
 from limbeck.privacy import Faculty, Noise, RowAccess
 from limbeck.privacy.teachers.ensemble import Ensemble, Shards
 from limbeck.run import Recipe
@@ -38,8 +39,6 @@ from limbeck.scores import CREDIT, classifier_scores, cnn_accuracy
 
 STATE = HERE / "gpate.json"
 RECIPES = HERE.parent / "recipes"
-CNN = {"epochs": 10, "learning_rate": 0.05, "batch": 64}
-"""How the CNN is trained: 10,000 released images, rate times steps about that of the paper."""
 SOME = 40
 """Teachers that are timed one after another; the rest would take as long each."""
 TABLE_ROWS = 40_000
@@ -138,7 +137,13 @@ def score(made: Any, public: Any, seed: int) -> dict[str, Any]:
         images = made.images[:10_000], public.test.images
         return {
             "cnn": cnn_accuracy(
-                images[0], codes[0][:10_000], images[1], codes[1], len(labels), seed=seed, **CNN
+                images[0],
+                codes[0][:10_000],
+                images[1],
+                codes[1],
+                len(labels),
+                seed=seed,
+                **CNN_TRAINING,
             )
         }
     some = made.sample(min(len(made), TABLE_ROWS), random_state=seed)

@@ -232,7 +232,8 @@ DIAMONDS = Owner(
     },
     rows=43000,
     figures=diamond_figures,
-    note="Settings of `marginals` were looked at on this very split before: its scores are no fresh ones.",
+    split=2,
+    note="Split with seed 2: no setting of `marginals` was chosen by looking at it (seeds 0 and 1 were looked at).",
 )
 FLCHAIN = Owner(
     of_file("flchain"),
@@ -254,9 +255,6 @@ FLCHAIN = Owner(
 )
 OWNERS = {
     "diamonds": DIAMONDS,
-    "diamonds, another split": replace(
-        DIAMONDS, split=1, note="No setting was chosen by looking at this split."
-    ),
     "movies": Owner(
         of_file("movies"),
         {
@@ -537,10 +535,10 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names, with ; between them")
     given = parser.parse_args()
     path = HERE / "owners.json"
-    kept = json.loads(path.read_text())["owners"] if path.exists() else []
-    seen = {one["name"]: one for one in kept}
     for name in given.only.split(";") if given.only else OWNERS:
-        seen[name] = run_owner(name, OWNERS[name], given.data)
+        found = run_owner(name, OWNERS[name], given.data)
+        kept = json.loads(path.read_text())["owners"] if path.exists() else []  # others add to it
+        seen = {one["name"]: one for one in kept} | {name: found}
         waiting = {"not run": "in this run of the script"}
         owners = [seen.get(one, {"name": one} | waiting) for one in OWNERS]
         keep("owners", {"owners": owners}, table(owners))

@@ -7,6 +7,8 @@
                                                   column contains all of the texts
     python benchmarks/reproduce.py whole MINUTES [TEXT ...]
                                                   the same at full settings, slow cells too
+    python benchmarks/reproduce.py again MINUTES TEXT [TEXT ...]
+                                                  quick cells whose figures are of other code than today's, too
 
 Cells that share a release share its making, and several figures of a score are one run. Cells lie in the cache of `limbeck reproduce`, and in reproduce/cells.json: whoever has this repository has
 them, with the commit that made each. A page says where the code has changed since. Records with a `from` were
@@ -31,7 +33,7 @@ from limbeck.papers.bench import NotRun
 from limbeck.papers.exhibit import Cell, Exhibit, find, names
 from limbeck.papers.keep import Keep
 from limbeck.papers.result import DONE, QUOTED, Report, Result
-from limbeck.papers.running import identity_of, minutes_of, reproduce
+from limbeck.papers.running import code_of, identity_of, minutes_of, reproduce
 
 PAGES = HERE / "reproduce"
 CELLS = PAGES / "cells.json"
@@ -56,8 +58,12 @@ def cells_to_run(
                     continue
 
 
-def run(tables: list[Exhibit], minutes: float, texts: list[str], quick: bool) -> None:
-    """The cheapest cells first; a cell that has begun is finished."""
+def run(tables: list[Exhibit], minutes: float, texts: list[str], quick: bool, again: bool) -> None:
+    """The cheapest cells first; a cell that has begun is finished.
+
+    Args:
+        again: Run cells, too, that other code than today's has run.
+    """
     keep, end = Keep(), time.monotonic() + 60 * minutes
     ahead = [
         c
@@ -65,7 +71,8 @@ def run(tables: list[Exhibit], minutes: float, texts: list[str], quick: bool) ->
         if all(text in f"{c[1].name} {c[2].name}" for text in texts)
     ]
     for _, table, cell, identity in sorted(ahead, key=lambda c: c[0]):
-        if time.monotonic() < end and keep.record(identity) is None:
+        known = keep.load(identity, code_of(cell, quick)) if again else keep.record(identity)
+        if time.monotonic() < end and known is None:
             begun, spent = time.monotonic(), time.process_time()
             print(table.name, cell.name, end=" ", flush=True)
             reproduce(replace(table, cells=(cell,)), quick=quick, seeds=1)
@@ -170,8 +177,9 @@ def main() -> None:
     tables = score_tables()
     PAGES.mkdir(exist_ok=True)
     exchange(tables)
-    if sys.argv[1:2] in (["run"], ["whole"]):
-        run(tables, float(sys.argv[2]), sys.argv[3:], quick=sys.argv[1] == "run")
+    verb, *rest = [*sys.argv[1:], ""]
+    if verb in ("run", "whole", "again"):
+        run(tables, float(rest[0]), rest[1:], quick=verb != "whole", again=verb == "again")
         exchange(tables)
     lines = [
         "| table | cells | run | reduced | quoted | not run | why not |",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .accounting import Budget, Charge, Cost, calibrate, calibrate_stopping, cost, stopping_cost
-from .errors import LimbeckError
+from .errors import LimbeckError, SchemaError
 from .methods import AbstractInquiry, AbstractMethod, method_class
 from .privacy import Asked, Planned, Question, StateCounts, Sum, Unit, estimates
 from .schema import Schema
@@ -60,7 +61,7 @@ class Plan:
 
 def plan(
     method: AbstractInquiry | str,
-    schema: Schema,
+    schema: Schema | Any,
     budget: Budget | float,
     *,
     choice: tuple[int, float] | None = None,
@@ -71,7 +72,7 @@ def plan(
 
     Args:
         method: What to make, or its name, which stands for its defaults; or whatever else asks.
-        schema: The public description of the data; bounds it wants estimated are charged too.
+        schema: The public description of the data, or rows that have one; bounds it wants estimated are charged too.
         budget: Epsilon and delta for the whole run, or epsilon alone: delta then suits the rows.
         choice: Number of candidates made from the same answers, and the share for comparing them.
         check: Whether the file is first held against the schema, with noise, as `distill` does.
@@ -82,6 +83,11 @@ def plan(
     if not isinstance(method, AbstractInquiry):
         raise LimbeckError(
             f"Expected a method, such as limbeck.Marginals(), or the name of one; got {method!r}."
+        )
+    schema = getattr(schema, "schema", schema)
+    if not isinstance(schema, Schema):
+        raise SchemaError(
+            f"Expected a schema, or rows from limbeck.read; got {type(schema).__name__}."
         )
     budget = Budget.of(budget, schema.units)
     comparing = None if choice is None else Asked(question=choice_of(choice[0]), share=choice[1])

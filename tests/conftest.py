@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from jaxtyping import install_import_hook
+from shapes import CHECKED
 
 # Two test processes share two cores: one thread each is faster than four fighting.
 os.environ.setdefault(
@@ -22,11 +23,8 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent / "
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
-# Shapes and types of arrays, as they are annotated, are held wherever a test calls these rooms: the
-# hook must stand before anything imports them. An int passes for a float, as it does for mypy. Methods
-# are left out: their settings come from recipes, and limbeck has its own words for wrong ones, which
-# the checker's would forestall.
-CHECKED = ("limbeck.features", "limbeck.nets", "limbeck.scores")
+# Shapes and types of arrays, as they are annotated, are held wherever a test calls these modules: the
+# hook must stand before anything imports them. An int passes for a float, as it does for mypy.
 install_import_hook(CHECKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 # No tests: two files of one name, and a program that would run if it were imported.

@@ -212,6 +212,7 @@ CASES = [
     _estimating("marginals", QUICK),
     _table("marginals, a number as target", QUICK, columns=_targeted()),
     _table("dp-merf, a number as target", lk.DPMERF(**TINY), columns=_targeted()),
+    _table("measure-once, a number as target", lk.MeasureOnce(**TINY_SET), columns=_targeted()),
     _table(
         "marginals, bounds of the target estimated",
         QUICK,
@@ -248,7 +249,7 @@ def release_in_law_mode(case: Case, rows: object, folder: Path) -> dict[str, byt
     verb(case.method)(
         case.dataset(rows),
         case.method,
-        lk.Budget(1.0, 1e-5),
+        lk.Budget(1.0),
         out=folder,
         noise=Noise.from_seed(5, law=True),
         ledger=lk.Ledger(folder.parent / f"{folder.name}.sqlite"),

@@ -38,6 +38,11 @@ def test_a_method_may_be_named_and_a_budget_a_number() -> None:
         lk.plan("marginal", table_schema(), 1.0)
     with pytest.raises(lk.LimbeckError, match=r"such as limbeck.Marginals\(\)"):
         lk.plan(lk.Marginals, table_schema(), 1.0)  # type: ignore[arg-type]
+    rows = lk.read(table_rows(5), table_schema())
+    assert lk.plan("marginals", rows, 1.0) == named
+    for no_schema in (lk.Marginals(), None):
+        with pytest.raises(lk.SchemaError, match="Expected a schema, or rows .* got"):
+            lk.plan("marginals", no_schema, 1.0)  # type: ignore[arg-type]
     for wrong in ("1", True, (1.0, 1e-5)):
         with pytest.raises(lk.LimbeckError, match="Expected a budget"):
             lk.plan("marginals", table_schema(), wrong)  # type: ignore[arg-type]
@@ -64,6 +69,8 @@ def test_the_whole_road_as_typed(
     frame = table_rows(60, seed=1)
     assert lk.evaluate(release, frame) == lk.evaluate(release, lk.read(frame, release.schema))
     release.save(tmp_path / "release")
+    with pytest.raises(lk.ReleaseError, match=r"got Release. Save a release first"):
+        lk.verify(release)  # type: ignore[arg-type]
     assert lk.evaluate(str(tmp_path / "release"), frame).test_rows == 60
     for verb in (lk.evaluate, lk.measure_scores, lk.redistill):
         with pytest.raises(lk.ReleaseError, match="Expected a release.*got DataFrame"):

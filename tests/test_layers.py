@@ -14,6 +14,7 @@ ORDER = [
     {
         "arrays",
         "chunks",
+        "comparable",
         "draws",
         "errors",
         "memory",

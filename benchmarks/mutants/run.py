@@ -3,12 +3,16 @@
     python benchmarks/mutants/run.py              all that are not known yet; then docs/mutants.md
     python benchmarks/mutants/run.py --again      all of them
     python benchmarks/mutants/run.py --fast       the quick dozen, without writing anything
+    python benchmarks/mutants/run.py --unharmed   the tests that are named, in a copy without any bug
+    python benchmarks/mutants/run.py --minutes 10 no new one after so long; the next run goes on
+    python benchmarks/mutants/run.py --part 0/2   every other one, beside another run with --part 1/2
     python benchmarks/mutants/run.py NAME ...     those whose names hold one of the words
 
 A mutant is an exact piece of a file and what stands there instead (`*.toml` beside this file), with the
 tests that should notice. Its old text must be in the tree exactly once, or the list itself is wrong.
 Each is planted in a copy of the tree; a warm process forks, runs the tests and ends; the file is
-restored. What was found is kept in `results.json`, so a run that broke off goes on where it was.
+restored. What was found is kept in `results.json`, so a run that broke off goes on where it was. It holds for
+the mutant, the function it stands in and the names of its tests; another one of these is tried again.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ import tempfile
 import time
 import tomllib
 import traceback
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +50,8 @@ KINDS = {
     "certificate": "What a release says of itself, and `verify`",
     "written": "What is written into a release",
     "rows": "Reading, encoding, persons",
+    "engines": "Rows that are summed elsewhere",
+    "audits": "The audits themselves",
 }
 """Files of mutants, in the order of the page."""
 
@@ -135,6 +142,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.failed: str | None = None
+        self.all_failed: list[str] = []
         self.seen = 0
         self.broken: str | None = None
 
@@ -144,12 +152,13 @@ class Listener:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.seen += report.when == "call" and report.passed
-        if report.failed and self.failed is None:
-            self.failed = report.nodeid
+        if report.failed:
+            self.failed = self.failed or report.nodeid
+            self.all_failed.append(report.nodeid)
 
 
-def _child(tree: Path, tests: Sequence[str], answer: Path) -> None:
-    """Run tests in a copy of the tree; never returns."""
+def _child(tree: Path, tests: Sequence[str], answer: Path, first: bool) -> None:
+    """Run tests in a copy of the tree, up to the first that fails if no more is wanted; never returns."""
     code = 1
     try:
         os.setsid()
@@ -162,7 +171,7 @@ def _child(tree: Path, tests: Sequence[str], answer: Path) -> None:
         import pytest
 
         listener = Listener()
-        words = ["-x", "-q", "-p", "no:cacheprovider", "--rootdir", str(tree)]
+        words = [*(["-x"] if first else []), "-q", "-p", "no:cacheprovider", "--rootdir", str(tree)]
         words += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # jaxtyping is there already
         code = int(pytest.main([*words, *tests], plugins=[listener]))
         answer.write_text(json.dumps(vars(listener) | {"code": code}))
@@ -214,7 +223,7 @@ class Slot:
         named = [node(test, places) for test in tests]
         self.child = os.fork()
         if self.child == 0:
-            _child(self.tree, named, answer)
+            _child(self.tree, named, answer, first=mutant is not None)
 
     def _put(self, path: Path, text: str, later: int) -> None:
         """Write a file with a time that no compiled copy of another text has."""
@@ -224,10 +233,11 @@ class Slot:
 
     def end(self, *, killed: bool) -> dict[str, Any]:
         """What was found; the tree is as it was."""
-        if self.mutant is not None:
-            self._put(self.tree / "limbeck" / self.mutant.file, self.kept, 0)
-            path = self.tree / "limbeck" / self.mutant.file
-            moment = (ROOT / "limbeck" / self.mutant.file).stat().st_mtime
+        mutant = self.mutant
+        if mutant is not None:
+            self._put(self.tree / "limbeck" / mutant.file, self.kept, 0)
+            path = self.tree / "limbeck" / mutant.file
+            moment = (ROOT / "limbeck" / mutant.file).stat().st_mtime
             os.utime(path, (moment, moment))
         seconds = round(time.monotonic() - self.since, 1)
         answer = self.tree.with_suffix(".json")
@@ -236,7 +246,8 @@ class Slot:
         if killed:
             return {"state": "caught", "by": f"a hang of {TOO_LONG} s", "seconds": seconds}
         if found.get("failed"):
-            by = re.sub(r"^.*::", "", found["failed"])
+            failed = found["all_failed"][: 1 if mutant is not None else None]
+            by = ", ".join(re.sub(r"^.*::", "", name) for name in failed)
             return {"state": "caught", "by": by, "seconds": seconds}
         if found.get("code") == 0 and found["seen"]:
             return {"state": "survived", "by": "", "seconds": seconds}
@@ -263,9 +274,22 @@ def copied_tree(folder: Path) -> Path:
 
 
 def tried(
-    wanted: Sequence[Mutant], workers: int, *, baseline: bool = True
+    wanted: Sequence[Mutant],
+    workers: int,
+    *,
+    baseline: bool = True,
+    until: float = float("inf"),
+    unharmed: bool = False,
 ) -> Iterator[tuple[Mutant | None, dict[str, Any]]]:
-    """Each mutant with what was found, as it comes; first, for None, the tree as it is."""
+    """Each mutant with what was found, as it comes; first, for None, the tree as it is.
+
+    Args:
+        wanted: Mutants.
+        workers: How many are tried at once.
+        baseline: Whether their tests are run on the tree as it is, too.
+        until: A moment (`time.monotonic`) after which none is begun.
+        unharmed: No mutant is planted; only the tests are run.
+    """
     _warm()
     sys.dont_write_bytecode = True
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / "tests" / ".compiled"))
@@ -273,11 +297,15 @@ def tried(
     folder = Path(tempfile.mkdtemp(prefix="limbeck-mutants-"))
     slots = [Slot(copied_tree(folder / str(number))) for number in range(workers)]
     waiting: list[tuple[Mutant | None, Sequence[str]]] = [(m, m.tests) for m in wanted]
-    if baseline:
+    if unharmed:
+        waiting = []
+    if baseline or unharmed:
         waiting.insert(0, (None, sorted({test for m in wanted for test in m.tests})))
     busy: dict[int, tuple[Slot, Mutant | None]] = {}
     try:
         while waiting or busy:
+            if time.monotonic() > until:
+                waiting.clear()
             for slot in (s for s in slots if not s.child and waiting):
                 mutant, tests = waiting.pop(0)
                 slot.start(mutant, tests)
@@ -343,12 +371,17 @@ def main() -> int:
     parser.add_argument("--fast", action="store_true", help="the quick dozen; nothing is written")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--no-baseline", action="store_true", help="do not run the tests unharmed")
+    parser.add_argument("--unharmed", action="store_true", help="run the tests and plant nothing")
+    parser.add_argument("--part", default="0/1", help="K/N: one of N parts of the list")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none later")
     given = parser.parse_args()
     listed = mutants()
     for mutant in listed:
         mutant.planted(ROOT)
     found = known()
+    part, parts = map(int, given.part.split("/"))
     wanted = [m for m in listed if not given.names or any(w in m.name for w in given.names)]
+    wanted = [m for m in wanted if zlib.crc32(m.name.encode()) % parts == part]
     if given.fast:
         wanted = [m for m in wanted if m.fast]
     elif not given.again:
@@ -357,27 +390,35 @@ def main() -> int:
             for m in wanted
             if found.get(m.name, {}).get("digest") != m.digest or found[m.name]["state"] != "caught"
         ]
-    wrong, places = 0, places_of_tests(ROOT)
+    wrong, count, places = 0, 0, places_of_tests(ROOT)
     for mutant in listed:
         for test in mutant.tests:
             node(test, places)
-    for mutant, one in tried(wanted, given.workers, baseline=not given.no_baseline):
+    until = time.monotonic() + 60 * given.minutes
+    for mutant, one in tried(
+        wanted,
+        given.workers,
+        baseline=not given.no_baseline,
+        until=until,
+        unharmed=given.unharmed,
+    ):
         if mutant is None:
             if one["state"] != "survived":
                 print(f"the tests fail without any mutant: {one['by']}", flush=True)
                 wrong += 1
             continue
         wrong += one["state"] != "caught"
+        count += 1
         print(f"{one['state']:9s} {one['seconds']:6.1f} s  {mutant.name}: {one['by']}", flush=True)
         if not given.fast:
-            found[mutant.name] = one | {"digest": mutant.digest}
+            found = known() | {mutant.name: one | {"digest": mutant.digest}}
             RESULTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     names = {m.name for m in listed}
     if not given.fast:
-        found = {name: one for name, one in found.items() if name in names}
+        found = {name: one for name, one in known().items() if name in names}
         RESULTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
         PAGE.write_text(_page(found, listed), encoding="utf-8")
-    print(f"{len(wanted)} tried, {wrong} not noticed")
+    print(f"{count} tried, {len(wanted) - count} left, {wrong} not noticed")
     return 1 if wrong else 0
 
 

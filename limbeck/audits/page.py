@@ -1,6 +1,7 @@
 """`docs/audit.md`: what audits of all methods found. Run as a module, it makes what is missing and writes it.
 
     python -m limbeck.audits.page docs/audit.md
+    python -m limbeck.audits.page docs/audit.md aim mst    # these alone, and no page yet
 
 Each method's findings are kept in `.audit/` under a digest of the code; a run that is cut short goes on there.
 """
@@ -200,15 +201,17 @@ def _canaries(one: Audit) -> int:
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: python -m limbeck.audits.page PAGE")
+    if len(sys.argv) < 2:
+        raise SystemExit("usage: python -m limbeck.audits.page PAGE [METHOD ...]")
     names = [name for name, kind in METHODS.items() if not kind.needs_bare_rows]
     own = [name for name in names if origin(METHODS[name])["name"] == "limbeck"]
-    found = audited(own)
-    try:
-        Path(sys.argv[1]).write_text(written(found), encoding="utf-8")
-    except OSError as error:
-        raise LimbeckError(f"Cannot write {sys.argv[1]}: {error.strerror}.") from None
+    wanted = sys.argv[2:] or own
+    found = audited([name for name in own if name in wanted])
+    if wanted == own:
+        try:
+            Path(sys.argv[1]).write_text(written(found), encoding="utf-8")
+        except OSError as error:
+            raise LimbeckError(f"Cannot write {sys.argv[1]}: {error.strerror}.") from None
     print(verdict(found))
     raise SystemExit(0 if all(one.holds for one in found) else 1)
 

@@ -67,7 +67,7 @@ def method_facts(name: str) -> dict[str, Any]:
         return {"name": name, "cannot_be_used": str(error)}
     return {
         "name": name,
-        "what": (inspect.getdoc(kind) or "").partition("\n")[0],
+        "what": " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split()),
         "good_for": kind.good_for,
         "family": _family(kind),
         "data_kinds": list(kind.data_kinds),

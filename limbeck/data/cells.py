@@ -34,7 +34,7 @@ from ..schema import (
     canonical,
     says_nothing,
 )
-from .texts import SECONDS_PER_DAY, day, number, with_point
+from .texts import SECONDS_PER_DAY, day, number, plainly
 
 READABLE = {
     "numbers": {"text", "number", "boolean", "nothing"},
@@ -45,6 +45,9 @@ READABLE = {
 }
 """Which families of types each raw form can be read from."""
 
+PLAIN = (".", "")
+"""Marks of numbers that are written plainly: a point before fractions, nothing between thousands."""
+
 PLAIN_NUMBER = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 """Texts that Arrow certainly takes for numbers."""
 
@@ -54,16 +57,18 @@ FIRST_DAY, LAST_DAY = (
 )  # days that have a name in Python: others are absent, in whatever type they come
 
 
-def raw_columns(batch: pa.RecordBatch, schema: Schema, decimal: str = ".") -> dict[str, Raw]:
+def raw_columns(
+    batch: pa.RecordBatch, schema: Schema, marks: tuple[str, str] = PLAIN
+) -> dict[str, Raw]:
     """A batch in the raw forms that the schema's columns read.
 
     Args:
         batch: Rows of a table.
         schema: Says what each column is.
-        decimal: What texts have before the fractions of numbers.
+        marks: What numbers written as texts have before their fractions, and between thousands.
     """
     columns = {
-        c.name: _raw_form(batch.column(c.name), _read(batch.column(c.name), c, decimal))
+        c.name: _raw_form(batch.column(c.name), _read(batch.column(c.name), c, marks))
         for c in schema.columns
         if not isinstance(c, Image)
     }
@@ -72,14 +77,14 @@ def raw_columns(batch: pa.RecordBatch, schema: Schema, decimal: str = ".") -> di
     return columns
 
 
-def _read(array: pa.Array, column: Column, decimal: str) -> np.ndarray | Values:
+def _read(array: pa.Array, column: Column, marks: tuple[str, str]) -> np.ndarray | Values:
     if isinstance(column, Date):
         return days(array, column.format)
     if isinstance(column, DateTime | Duration):
         from . import times
 
         return times.seconds_of_cells(array, column)
-    return values(array) if isinstance(column, Category) else numbers(array, decimal)
+    return values(array) if isinstance(column, Category) else numbers(array, marks)
 
 
 def _raw_form(array: pa.Array, cells: np.ndarray | Values) -> Raw:
@@ -189,14 +194,14 @@ def _bytes(array: pa.Array) -> pa.Array:
 # ---- numbers ------------------------------------------------------------------------------------
 
 
-def numbers(array: pa.Array, decimal: str = ".") -> np.ndarray:
-    """Float64 with NaN for whatever is no number; texts have that mark before their fractions."""
+def numbers(array: pa.Array, marks: tuple[str, str] = PLAIN) -> np.ndarray:
+    """Float64 with NaN for whatever is no number; texts have these marks before fractions and between thousands."""
     array = stored(array)
     if isinstance(array, pa.DictionaryArray):
-        return np.append(numbers(array.dictionary, decimal), np.nan)[code_array(array.indices)]
+        return np.append(numbers(array.dictionary, marks), np.nan)[code_array(array.indices)]
     kind = family(array.type)
-    if kind == "text" and decimal == ",":
-        return parsed_texts(array, lambda text: number(with_point(text)))
+    if kind == "text" and marks != PLAIN:
+        return parsed_texts(array, lambda text: number(plainly(text, *marks)))
     if kind == "text":
         return _parsed_numbers(_bytes(array))
     if kind == "nothing":

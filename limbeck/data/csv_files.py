@@ -18,7 +18,7 @@ import pyarrow.csv as pa_csv
 from ..errors import DataError
 from ..schema import Category, Numeric, Raw, Schema
 from .ahead import in_order
-from .cells import raw_columns
+from .cells import PLAIN, raw_columns
 from .column_names import check_columns, plain_reason
 
 BLOCK_BYTES = 1 << 23
@@ -46,7 +46,7 @@ class CsvSource:
         def read(lines: bytes) -> list[Mapping[str, Raw]]:
             clean = cleaned(lines, self.delimiter, self.encoding)
             table = self._table(clean, types)
-            return [raw_columns(batch, schema, schema.decimal) for batch in table.to_batches()]
+            return [raw_columns(batch, schema, schema.number_marks) for batch in table.to_batches()]
 
         try:
             with closing(in_order(read, records(self.path))) as read_blocks:
@@ -101,7 +101,7 @@ class CsvSource:
 
 def _types(schema: Schema) -> dict[str, pa.DataType]:
     """How each column is read from bytes: numbers and codes at once, where it comes to the same."""
-    numbers = pa.float64() if schema.decimal == "." else pa.binary()
+    numbers = pa.float64() if schema.number_marks == PLAIN else pa.binary()
     kinds = {Numeric: numbers, Category: CODED}
     types = {column.name: kinds.get(type(column), pa.binary()) for column in schema.columns}
     return types | {name: CODED for name in schema.names_read if name not in types}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from . import csv_files, images, tables
 from .bare import lines_of
 from .cells import family
 from .column_names import check_names
-from .guess import guess, guess_decimal
+from .guess import guess, guess_decimal, guess_thousands
 
 _HEAD = """\
 # A draft. Fill in every "{unfilled}" from what you know about the data (documentation, the
@@ -58,17 +59,22 @@ def draft_schema(source: object, *, names_are_right: bool = False, encoding: str
     if not raws:
         _say_that_none_was_read(opened, _where(source))
     facts: dict[str, object] = {"names_are_right": True} if names_are_right else {}
-    delimiter = getattr(opened, "delimiter", ",")
-    decimal = guess_decimal(raws) if isinstance(opened, csv_files.CsvSource) else "."
+    delimiter, decimal, thousands = getattr(opened, "delimiter", ","), ".", None
+    if isinstance(opened, csv_files.CsvSource):
+        decimal = guess_decimal(raws)
+        thousands = guess_thousands(raws, decimal)
     if delimiter != ",":
         facts["delimiter"] = delimiter
     if decimal != ".":
         facts["decimal"] = decimal
+    if thousands is not None:
+        facts["thousands"] = thousands
     if encoding != "utf-8":
         facts["encoding"] = encoding
     elif any("\ufffd" in text for raw in raws.values() for text in raw.distinct):
         facts["encoding"] = UNFILLED
-    columns = "".join(_draft(n, raws.get(n), decimal) for n in names)
+    marks = replace(probe, decimal=decimal, thousands=thousands).number_marks
+    columns = "".join(_draft(n, raws.get(n), marks) for n in names)
     return _head(nested, facts) + columns + _LABEL_HINT
 
 
@@ -91,6 +97,7 @@ def _head(ignore: list[str], facts: Mapping[str, object]) -> str:
         "names_are_right": "column names that look like values are names, and no one's values",
         "delimiter": "what stands between the fields of a CSV file; the release has it, too",
         "decimal": "what numbers of a CSV file have before their fractions",
+        "thousands": "what they have between thousands, which the release has not",
         "encoding": 'how texts are written, such as "cp1252", "latin-1" or "utf-8"',
     }
     lines = "".join(f"{k} = {toml_value(v)}   # {hints[k]}\n" for k, v in facts.items())
@@ -101,8 +108,8 @@ def _where(source: object) -> str:
     return str(source) if isinstance(source, str | Path) else "the frame"
 
 
-def _draft(name: str, raw: Values | None, decimal: str) -> str:
-    guessed = guess(name, raw, decimal)
+def _draft(name: str, raw: Values | None, marks: tuple[str, str]) -> str:
+    guessed = guess(name, raw, marks)
     fields = "".join(f"{line}\n" for line in guessed.lines)
     return f'\n[[column]]\nname = {toml_value(name)}\nkind = "{guessed.kind}"   # {guessed.hint}\n{fields}'
 
@@ -136,6 +143,7 @@ def _draft_images(source: images.ArraySource | images.ImageFolderSource) -> str:
         label = source._labels is not None
     else:
         size = f'height = "{UNFILLED}"\nwidth = "{UNFILLED}"\nchannels = 1   # 1 grey, 3 colour\n'
+        size += '# fit = "crop"   # pictures of other sizes are cut to this shape, and brought to this size\n'
         label = True
     image = Image(height=1, width=1)
     text = f'\n[[column]]\nname = "{image.name}"\nkind = "image"\n{size}min = 0\nmax = 255\n'

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ..schema import UNFILLED, Values, duration_seconds, spelled_by, toml_value
-from .texts import number, with_point
+from .cells import PLAIN
+from .texts import number, plainly
 
 CELLS = 1000
 """Distinct cells that a guess looks at."""
@@ -27,8 +28,10 @@ SLASHES = ("%d/%m/%Y", "%m/%d/%Y")
 """Patterns alike but for what comes first, day or month."""
 CLOCKS = ("", " %H:%M", " %H:%M:%S")
 TRUTHS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("0", "1"))
+SEPARATORS = (",", "'", " ")
+"""Separators of thousands that a draft knows beside a decimal point; beside a comma, dots are understood."""
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-"""Numbers with separators of thousands, which are not read."""
+"""Numbers with commas between thousands, which are no decimal commas."""
 KINDS = "integer, float, category, boolean, date, datetime, duration, id, text or label"
 
 
@@ -40,16 +43,22 @@ class Guess(NamedTuple):
     hint: str = KINDS
 
 
-def guess(name: str, raw: Values | None, decimal: str = ".") -> Guess:
-    """The kind of a column, and its settings, from its name and its first cells."""
+def guess(name: str, raw: Values | None, marks: tuple[str, str] = PLAIN) -> Guess:
+    """The kind of a column, and its settings, from its name and its first cells.
+
+    Args:
+        name: The column's.
+        raw: Its first cells.
+        marks: What numbers have before fractions and between thousands.
+    """
     texts = [] if raw is None else [t.strip() for t in raw.distinct[:CELLS] if t.strip()]
     if not texts:
         return _category()
     for first_guess in (
         _aside(name, texts, raw),
         _boolean(texts),
-        _separated(texts, decimal),
-        _number(texts, decimal),
+        _number(texts, marks),
+        _written_otherwise(texts, marks),
         _moment(texts),
         _duration(texts),
     ):
@@ -74,6 +83,18 @@ def guess_decimal(raws: Mapping[str, Values]) -> str:
     return "," if commas and not points else "."
 
 
+def guess_thousands(raws: Mapping[str, Values], decimal: str) -> str | None:
+    """What stands between thousands, if beside a decimal point some column has numbers with it."""
+    columns = [[t.strip() for t in raw.distinct[:CELLS] if t.strip()] for raw in raws.values()]
+    for mark in SEPARATORS if decimal == "." else ():
+        for texts in columns:
+            if any(_reads(t, (".", mark)) and not _reads(t, PLAIN) for t in texts) and _most(
+                texts, lambda t, mark=mark: _reads(t, (".", mark))
+            ):
+                return mark
+    return None
+
+
 def _most(texts: Iterable[str], test: Callable[[str], bool]) -> bool:
     fits = [bool(test(t)) for t in texts]
     return sum(fits) > MOST * len(fits)
@@ -84,7 +105,11 @@ def _point(text: str) -> bool:
 
 
 def _comma(text: str) -> bool:
-    return math.isfinite(number(with_point(text)))
+    return _reads(text, (",", "."))
+
+
+def _reads(text: str, marks: tuple[str, str]) -> bool:
+    return math.isfinite(number(plainly(text, *marks)))
 
 
 def _bounds(hint: str, *more: str) -> tuple[str, ...]:
@@ -127,15 +152,14 @@ def _like(word: str, spelling: Mapping[str, str]) -> str:
     return word.upper() if shown.isupper() else word.capitalize() if shown[0].isupper() else word
 
 
-def _number(texts: list[str], decimal: str) -> Guess | None:
+def _number(texts: list[str], marks: tuple[str, str]) -> Guess | None:
     if _most(texts, lambda t: re.fullmatch(r"\d+", t) is not None) and any(
         re.fullmatch(r"0\d+", t) for t in texts
     ):
         return _category()._replace(hint="a code with leading zeros stays a text. Or " + KINDS)
-    fits = _comma if decimal == "," else _point
-    if not _most(texts, fits):
+    if not _most(texts, lambda text: _reads(text, marks)):
         return None
-    texts = [with_point(t) if decimal == "," else t for t in texts if fits(t)]
+    texts = [plainly(t, *marks) for t in texts if _reads(t, marks)]
     hint = 'or min = "estimate" with outer = [lowest, highest]'
     scale = '# scale = "log"   # for amounts of many sizes: incomes, counts, waiting times'
     if not any("." in t or "e" in t.lower() for t in texts):
@@ -146,13 +170,16 @@ def _number(texts: list[str], decimal: str) -> Guess | None:
     return Guess("float", _bounds(hint, *decimals, scale))
 
 
-def _separated(texts: list[str], decimal: str) -> Guess | None:
-    """Numbers with separators of thousands: of those too small for one, too."""
-    plain = decimal == "." and any(map(THOUSANDS.fullmatch, texts))
-    if not plain or not _most(texts, lambda t: _point(t) or THOUSANDS.fullmatch(t) is not None):
+def _written_otherwise(texts: list[str], marks: tuple[str, str]) -> Guess | None:
+    """Numbers as they are not read: with units, or (not in a CSV file) with separators of thousands."""
+    bare = [t.strip("%$€£ ") for t in texts]
+    if marks == PLAIN and any(map(THOUSANDS.fullmatch, bare)):
+        marks = (".", ",")
+    if not _most(bare, lambda text: _reads(text, marks)):
         return None
+    unit = "units" if bare != texts else "separators of thousands"
     return _category()._replace(
-        hint="separators of thousands are not read: write such numbers plainly. Or " + KINDS
+        hint=f"numbers with {unit} are not read as such: write them plainly. Or {KINDS}"
     )
 
 

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 from PIL import Image as Picture
+from PIL import ImageOps
 
 from ..errors import DataError
 from ..npz import NotArrays, read_arrays, unpacked
@@ -177,14 +178,27 @@ def _pixels(picture: Picture.Image, channels: int) -> np.ndarray:
     return np.asarray(picture.convert("L" if channels == 1 else "RGB"))
 
 
+def _cropped(picture: Picture.Image, image: Image) -> Picture.Image:
+    """The largest part of the image's shape in the middle of a picture, upright, brought to its size."""
+    side = max(image.width, image.height)
+    picture.draft("RGB", (side, side))  # unpacks no more of a large photo than is needed
+    upright = ImageOps.exif_transpose(picture).convert("L" if image.channels == 1 else "RGB")
+    return ImageOps.fit(upright, (image.width, image.height), Picture.Resampling.BILINEAR)
+
+
 def _open(file: Path, image: Image) -> np.ndarray:
     """Its size is known before anything is unpacked: a small file may hold a huge picture."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Picture.DecompressionBombWarning)
+            file.stat()
+            if not file.is_file():  # a pipe would be waited for without end
+                raise ValueError
             with Picture.open(file) as picture:
                 width, height = picture.size
                 fits = (height, width) == (image.height, image.width)
+                if not fits and image.fit == "crop":
+                    picture, fits = _cropped(picture, image), True
                 pixels = _pixels(picture, image.channels) if fits else None
     except FileNotFoundError:
         raise DataError(f"No image at {file} any more.") from None
@@ -195,7 +209,8 @@ def _open(file: Path, image: Image) -> np.ndarray:
     if pixels is None:
         raise DataError(
             f"{file} is {height}x{width} pixels (height x width); the schema declares "
-            f"{image.height}x{image.width}. Bring all images to one size first."
+            f"{image.height}x{image.width}. Bring all images to one size, or say "
+            'fit = "crop" in its [[column]].'
         )
     return pixels.reshape(image.shape)
 

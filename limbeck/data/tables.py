@@ -46,10 +46,12 @@ class ParquetSource:
     def check(self, schema: Schema) -> None:
         for part in self._parts:
             try:
-                columns = part.physical_schema
+                columns, names = part.physical_schema, part.physical_schema.names
+            except UnicodeDecodeError:
+                raise DataError(f"{part.path}: the name of a column is not UTF-8.") from None
             except (pa.ArrowException, OSError) as error:
                 raise _unreadable(Path(part.path), error) from None
-            check_columns(columns.names, schema, part.path)
+            check_columns(names, schema, part.path)
             check_types(columns, schema, part.path)
 
     def chunks(self, schema: Schema) -> Iterator[Mapping[str, Raw]]:

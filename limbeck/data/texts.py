@@ -28,16 +28,22 @@ def number(text: str) -> float:
         return {"true": 1.0, "false": 0.0}.get(text.lower(), np.nan)
 
 
-def with_point(text: str) -> str:
-    """A text whose number has a decimal comma, with a point instead; dots between groups of three go.
+def plainly(text: str, decimal: str, thousands: str) -> str:
+    """A number's text, whose marks before fractions and between thousands are known, with a point and no other mark.
 
-    >>> with_point("1.234,5"), with_point("-0,25"), with_point("1.5")
-    ('1234.5', '-0.25', 'no number')
+    >>> plainly("1.234,5", ",", "."), plainly("-0,25", ",", "."), plainly("1.5", ",", "."), plainly("9,500", ".", ",")
+    ('1234.5', '-0.25', 'no number', '9500')
     """
     text = text.strip()
-    if re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?", text, re.ASCII):
-        text = text.replace(".", "")
-    return "no number" if "." in text else text.replace(",", ".")
+    if thousands == " ":
+        text = text.replace("\u00a0", " ").replace("\u202f", " ")
+    if thousands and thousands in text:
+        groups = rf"[+-]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+({re.escape(decimal)}\d*)?"
+        if re.fullmatch(groups, text, re.ASCII):
+            text = text.replace(thousands, "")
+    if decimal == ",":
+        return "no number" if "." in text else text.replace(",", ".")
+    return text
 
 
 def day(text: str, pattern: str | None = None) -> float:

@@ -22,6 +22,8 @@ SHEET_COLUMNS = 10
 """Images per class on the contact sheet."""
 SHEET_PIXELS = 800
 """About how wide its images are together."""
+FOLDER_LENGTH = 80
+"""Letters of a class's name in that of its folder, at most: no disk takes endless names."""
 NAME_LENGTH = 24
 """Letters of a class's name on it, at most."""
 
@@ -174,8 +176,10 @@ def png_of(pixels: np.ndarray) -> bytes:
 
 
 def class_folders(schema: Schema) -> list[str]:
-    """A safe folder name per class: the value where it can be one, else numbered."""
-    safe = [re.sub(r"[^A-Za-z0-9._-]+", "-", str(v)).strip(".-") or "all" for v in schema.classes]
-    if len(set(safe)) == len(safe):
+    """A safe folder name per class: the value where it can be one, else its beginning, and numbered where two
+    would be alike (on some disks in another case, too)."""
+    letters = [re.sub(r"[^A-Za-z0-9._-]+", "-", str(v)).strip(".-") for v in schema.classes]
+    safe = [name[:FOLDER_LENGTH] or "all" for name in letters]
+    if len({name.lower() for name in safe}) == len(safe):
         return safe
     return [f"{i}-{name}" for i, name in enumerate(safe)]

@@ -8,6 +8,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..arrays import AnyArray
+
 SIDE = 2
 """Pixels along a side of a square."""
 
@@ -37,7 +39,7 @@ class PooledImages(eqx.Module):
         """All slots are in [0, 1]."""
         return math.sqrt(self.size)
 
-    def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
+    def __call__(self, rows: Float[AnyArray, "rows slots"]) -> Float[Array, "rows size"]:
         height, width, channels = self._halved
         more = (SIDE * height - self.shape[0], SIDE * width - self.shape[1])
         images = jnp.asarray(rows).reshape(-1, *self.shape)

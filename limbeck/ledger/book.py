@@ -7,6 +7,7 @@ a budget. The file is for its owner alone (mode 0600): it says which data sets t
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -72,7 +73,7 @@ class Book:
                 yield database
                 if database.in_transaction:
                     database.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
             raise cannot_open(self.path, error) from None
 
 

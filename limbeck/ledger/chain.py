@@ -24,8 +24,15 @@ def check_chain(database: sqlite3.Connection, noted: str | None = None) -> Seal:
         noted: A digest that was noted earlier: it must still be in the chain.
 
     Raises:
-        LimbeckError: An entry was changed, added or removed other than by booking.
+        LimbeckError: An entry was changed, added or removed other than by booking, or the file
+            contradicts itself.
     """
+    damage = [row[0] for row in database.execute("PRAGMA integrity_check")]
+    if damage != ["ok"]:
+        raise LimbeckError(
+            f"The ledger's file is damaged or was edited ({str(damage[0]).splitlines()[-1]}). Compare it with "
+            "a backup."
+        )
     before, count, seen = START, 0, noted in (None, START)
     for row in database.execute("SELECT * FROM entries ORDER BY number"):
         words = tuple(row[n] for n in ("number", "kind", "dataset", "run", "content", "written"))

@@ -2,7 +2,8 @@
 
 There are four kinds: "lifetime" fixes or changes what a data set may cost, "run" books a charge,
 "state" says what became of a run, "seen" that the owner looked at the rows without noise. Nothing is ever rewritten, so an entry's digest, taken over its
-words and the digest before it, stays what it was: whoever edits one breaks the chain there.
+words and the digest before it, stays what it was: whoever edits one breaks the chain there. All is read
+from the table itself (`NOT INDEXED`): the chain says nothing of an index, in which a run could be missing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def append(
 def lifetime_of(database: sqlite3.Connection, dataset: str) -> dict[str, Any] | None:
     """What the data set may cost, as it was last fixed."""
     row = database.execute(
-        "SELECT content FROM entries WHERE kind = 'lifetime' AND dataset = ?"
+        "SELECT content FROM entries NOT INDEXED WHERE kind = 'lifetime' AND dataset = ?"
         " ORDER BY number DESC LIMIT 1",
         (dataset_name(dataset),),
     ).fetchone()
@@ -47,7 +48,7 @@ def runs_of(database: sqlite3.Connection, dataset: str) -> list[dict[str, Any]]:
     """Every run that was booked, in order, each with its latest state."""
     runs: dict[str, dict[str, Any]] = {}
     rows = database.execute(
-        "SELECT kind, run, content FROM entries WHERE dataset = ? AND kind IN ('run', 'state')"
+        "SELECT kind, run, content FROM entries NOT INDEXED WHERE dataset = ? AND kind IN ('run', 'state')"
         " ORDER BY number",
         (dataset_name(dataset),),
     )
@@ -59,7 +60,7 @@ def runs_of(database: sqlite3.Connection, dataset: str) -> list[dict[str, Any]]:
 def run_of(database: sqlite3.Connection, run: str) -> dict[str, Any] | None:
     """One run's facts with its latest state."""
     rows = database.execute(
-        "SELECT dataset, content FROM entries WHERE run = ? AND kind IN ('run', 'state')"
+        "SELECT dataset, content FROM entries NOT INDEXED WHERE run = ? AND kind IN ('run', 'state')"
         " ORDER BY number",
         (run,),
     ).fetchall()

@@ -125,8 +125,8 @@ class AbstractMethod(AbstractInquiry):
     data_kinds: ClassVar[tuple[str, ...]] = ("tables", "images")
     """Kinds of data it takes."""
     takes_targets: ClassVar[bool] = True
-    """Whether it takes the bins of a target that is a number as classes. Methods that make small sets for
-    classifiers do not: the target would be among what they predict from."""
+    """Whether it takes the bins of a target that is a number as classes. Methods whose maps predict classes from
+    all columns do not: the target would be among what they predict from."""
     makes: ClassVar[str] = "rows"
     """What comes out: "rows", as `limbeck distill` releases them, or a "model", as `limbeck classify` does."""
     fixed_size: ClassVar[bool] = False

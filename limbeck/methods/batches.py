@@ -3,6 +3,7 @@ declares."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import optax
 from jaxtyping import Array, Float
 
 from ..errors import LimbeckError
-from ..nets import moving_average
+from ..nets import moving_average, rate_schedule
 from ..privacy import Gradients, Private
 from ..schema import Schema
 
@@ -78,15 +79,8 @@ def descended(
         given: The state of a step: by default the numbers alone. Of gradients with further entries the first ones count.
     """
     steps, mean = private.step_count(name), numbers
-    optimiser = optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
-    state = optimiser.init(numbers)
-
-    @jax.jit
-    def better(numbers: Array, state: Any, mean: Array, slope: Array, trust: Array) -> Any:
-        change, state = optimiser.update(slope, state)
-        numbers = optax.apply_updates(numbers, change)
-        return numbers, state, moving_average(mean, numbers, trust)
-
+    start, better = _descent(learning_rate, steps)
+    state = start(numbers)
     with private.steps(name, gradients) as ask:
         for step in range(steps):
             (noisy,) = ask({"parameters": given(numbers, step)})
@@ -94,3 +88,17 @@ def descended(
             trust = jnp.float32(min(average, step / (step + 1)))
             numbers, state, mean = better(numbers, state, mean, slope, trust)
     return mean
+
+
+@functools.lru_cache(maxsize=8)
+def _descent(learning_rate: float, steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The state to begin with, and a step with the running mean: compiled once."""
+    optimiser = optax.adam(rate_schedule(learning_rate, steps))
+
+    @jax.jit
+    def better(numbers: Array, state: Any, mean: Array, slope: Array, trust: Array) -> Any:
+        change, state = optimiser.update(slope, state)
+        numbers = optax.apply_updates(numbers, change)
+        return numbers, state, moving_average(mean, numbers, trust)
+
+    return optimiser.init, better

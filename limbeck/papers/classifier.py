@@ -20,7 +20,7 @@ def classifier_identity(cell: Cell, seed: int) -> dict[str, object]:
     return {
         "kind": "classifier",
         "data": cell.data,
-        "settings": LinearHead().settings(),
+        "given": {},
         "epsilon": cell.epsilon,
         "delta": delta_of(cell.data, cell.delta),
         "seed": seed,

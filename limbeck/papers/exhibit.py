@@ -200,6 +200,7 @@ def _of_column(column: Mapping[str, Any], in_row: Mapping[str, Any]) -> dict[str
 
 def _cell(facts: Mapping[str, Any], **placed: Any) -> Cell:
     words = {k: facts[k] for k in ("data", "short", "per_class") if k in facts}
+    words["variant"] = facts.get("variant", "")
     words["epsilon"] = f"{facts.get('epsilon', 1.0):g}"
     words["noise"] = "-non-private" if math.isinf(facts.get("epsilon", 1.0)) else ""
     making = next((m for m in ("quoted", "real", "classifier") if facts.get(m)), "method")

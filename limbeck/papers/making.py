@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,21 +46,24 @@ def method_of(cell: Cell, *, quick: bool) -> tuple[AbstractMethod, str]:
     Raises:
         NotRun: The method is not in this version, or has no such setting.
     """
-    remark = ""
     if cell.method and cell.method not in METHODS:
         raise NotRun("method not in this version")
     try:
         recipe = _recipe_of(cell)
-        method = None if recipe is None else recipe.method
-        if method is None:
-            if not cell.method:
-                raise NotRun(f"no recipe {cell.recipe} in this version")
-            method = make_method(cell.method)
-            remark = f"default settings: no recipe {cell.recipe}" if cell.recipe else ""
-        changes = overlaid(cell.settings, cell.reduced if quick else {})
-        return make_method(method.name, overlaid(method.settings(), changes)), remark
+        if recipe is None and not cell.method:
+            raise NotRun(f"no recipe {cell.recipe} in this version")
+        name = cell.method if recipe is None else recipe.method.name
+        remark = f"default settings: no recipe {cell.recipe}" if cell.recipe and not recipe else ""
+        return make_method(name, given_settings(cell, quick=quick)), remark
     except LimbeckError as error:
         raise NotRun(str(error)) from None
+
+
+def given_settings(cell: Cell, *, quick: bool) -> dict[str, Any]:
+    """The settings that the cell and its recipe set; the others are the method's defaults."""
+    recipe = _recipe_of(cell)
+    given = overlaid({}, recipe.given if recipe else {})
+    return overlaid(overlaid(given, cell.settings), cell.reduced if quick else {})
 
 
 def recipe_path(name: str) -> str | None:
@@ -137,6 +141,15 @@ def make_release(
     if fixed is not None:
         keep.remember(fixed, folder)
     return release
+
+
+def made_identity(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
+    """What a cell's release is asked for by. Defaults are not named: they are part of the code that made it,
+    so that figures stay known, as another code's, when a method gets a setting more."""
+    method, _ = method_of(cell, quick=quick)
+    asked = release_identity(cell, method, seed)
+    del asked["settings"]
+    return asked | {"given": given_settings(cell, quick=quick)}
 
 
 def release_identity(cell: Cell, method: AbstractMethod, seed: int) -> dict[str, object]:

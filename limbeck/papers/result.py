@@ -165,8 +165,8 @@ class Report:
             )
         if any(r.older for r in there):
             notes.append(
-                "*code of ...*: made at that commit. The method, what answers it or the scores have changed "
-                "since, perhaps in nothing that matters here; a run without `--known` makes the cell anew."
+                "*code of ...*: made at that commit. The method, its default settings, what answers it or the scores "
+                "have changed since, perhaps in nothing that matters here; a run without `--known` makes the cell anew."
             )
         if any(r.difference is not None and r.cell.theirs is None for r in there):
             notes.append("Our own methods are compared with the paper's number in brackets.")

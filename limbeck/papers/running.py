@@ -24,6 +24,7 @@ from .kernelerror import kernel_errors
 from .making import (
     fewer_rows,
     learned_rows,
+    made_identity,
     make_release,
     make_rows,
     method_of,
@@ -74,7 +75,7 @@ def estimate(
                 continue
             for seed in range(each):
                 identity = identity_of(cell, seed, quick)
-                if keep.load(identity, _code(cell, quick)) is not None:
+                if keep.load(identity, code_of(cell, quick)) is not None:
                     known += 1
                     continue
                 run += 1
@@ -202,12 +203,13 @@ def _known(exhibit: Exhibit, cell: Cell, quick: bool, seeds: int, keep: Keep) ->
 
 
 def _ahead(cell: Cell, quick: bool) -> str:
-    """What a cell that may be run still waits for."""
+    """What keeps a cell that may be run from having been run: data that are elsewhere, or its time."""
     if cell.data not in EXTRA and not datasets.here(cell.data):
         return f"data not here: {cell.data} would be downloaded"
-    minutes = minutes_of(cell, quick)
-    long = f"{minutes / 60:.0f} hours" if minutes > 90 else f"{max(minutes, 1):.0f} minutes"
-    return f"not yet: about {long}{' with --quick' if quick and _reduced(cell, quick) else ''}"
+    minutes = max(minutes_of(cell, quick), 1.0)
+    long = f"{minutes / 60:.0f} hours" if minutes > 90 else f"{math.ceil(minutes)} minutes"
+    how = ", reduced" if _reduced(cell, quick) else ""
+    return f"takes about {long} on two cores{how}"
 
 
 def _reduced(cell: Cell, quick: bool) -> bool:
@@ -232,7 +234,7 @@ def _scored(
 ) -> tuple[dict[str, Any], str]:
     """Figures of a cell's score, from the cache or computed and kept; and, where `known` allows other code
     than today's, which made them."""
-    identity, code = identity_of(cell, seed, quick), _code(cell, quick)
+    identity, code = identity_of(cell, seed, quick), code_of(cell, quick)
     score = keep.load(identity, code)
     if score is not None:
         return score, ""
@@ -247,6 +249,8 @@ def _scored(
         task = Task(cell, stand, rows, seed, lambda done: progress(cell.score, done))
         figures = SCORES[cell.score](task)
     score = {"figures": figures, "seconds": time.perf_counter() - begun}
+    if cell.making == "method":
+        score["settings"] = method_of(cell, quick=quick)[0].settings()
     keep.save(identity, score, code)
     return score, ""
 
@@ -258,7 +262,7 @@ def identity_of(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
     if cell.making == "real":
         rows: object = ["real", cell.data, cell.per_class, seed]
     else:
-        rows = release_identity(cell, method_of(cell, quick=quick)[0], seed)
+        rows = made_identity(cell, seed, quick)
     figure = cell.figure if cell.score in ONE_FIGURE else ""
     return {
         "kind": "score",
@@ -271,7 +275,7 @@ def identity_of(cell: Cell, seed: int, quick: bool) -> dict[str, object]:
     }
 
 
-def _code(cell: Cell, quick: bool) -> list[str]:
+def code_of(cell: Cell, quick: bool) -> list[str]:
     """Digests of the code that makes a cell's score."""
     if cell.making == "classifier":
         return classifier_code()

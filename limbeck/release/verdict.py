@@ -65,6 +65,11 @@ def verify(folder: str | Path, *, questions: bool = True, deep: bool = False) ->
     Raises:
         ReleaseError: The folder is not a release, a file was changed, or the figures do not add up.
     """
+    if not isinstance(folder, str | Path):
+        raise ReleaseError(
+            "Expected the folder of a release, since its files are what is checked; got "
+            f"{type(folder).__name__}. Save a release first: release.save(folder)."
+        )
     folder = Path(folder)
     check_sums(folder)
     certificate = read_certificate(folder)

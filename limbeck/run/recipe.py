@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ class Recipe:
     """What to run, apart from data and budget."""
 
     method: AbstractMethod
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """The settings that the file sets; the others are the method's defaults."""
     settings_source: str = "defaults"
     unpaid: str = ""
     """What in the settings was read off the rows and never paid for: such a release is for
@@ -82,6 +84,7 @@ class Recipe:
         return cls(
             unpaid=unpaid,
             method=make_method(raw["method"], settings),
+            given=settings,
             settings_source=raw.get("settings_source", f"recipe {Path(path).name}") + wording,
             rows=rows,
             adjacency=raw.get("adjacency", "add-remove"),
@@ -137,23 +140,23 @@ def make_method(name: str, settings: Mapping[str, Any] | None = None) -> Abstrac
 
 def _check_kinds(owner: str, kind: Any, settings: Mapping[str, Any]) -> None:
     """Refuse settings that are not of the kind of their defaults: TOML has kinds, and says which came."""
-    for field in fields(kind):
-        if field.name not in settings:
+    for setting in fields(kind):
+        if setting.name not in settings:
             continue
-        value, choices = settings[field.name], choices_of(field)
+        value, choices = settings[setting.name], choices_of(setting)
         if not choices:
-            _check_kind(owner, field, value)
+            _check_kind(owner, setting, value)
         elif isinstance(value, Mapping):
-            part = choices.get(str(value.get("name", field.default.name)))
+            part = choices.get(str(value.get("name", setting.default.name)))
             if (
                 part is not None
             ):  # an unknown name is refused by the method, which says which it knows
-                _check_kinds(f"{owner}: {field.name}", part, value)
+                _check_kinds(f"{owner}: {setting.name}", part, value)
 
 
-def _check_kind(owner: str, field: Field[Any], value: Any) -> None:
-    default, expected = field.default, None
-    kind, automatic = str(field.type), ""
+def _check_kind(owner: str, setting: Field[Any], value: Any) -> None:
+    default, expected = setting.default, None
+    kind, automatic = str(setting.type), ""
     if default == "auto" and "|" in kind:  # annotated as, say, float | Auto
         if value == "auto":
             return
@@ -176,7 +179,7 @@ def _check_kind(owner: str, field: Field[Any], value: Any) -> None:
         expected = None if _is_number(value) else "a number"
     if expected:
         raise LimbeckError(
-            f"{owner}: expected {field.name} to be {expected}{automatic}; got {value!r}."
+            f"{owner}: expected {setting.name} to be {expected}{automatic}; got {value!r}."
         )
 
 

@@ -26,7 +26,7 @@ _DOUBTS = {
     (
         "numbers",
         UNKNOWN,
-    ): 'are no numbers: decimal commas (say decimal = ","), units or separators?',
+    ): 'are no numbers: decimal commas (say decimal = ","), separators of thousands (say thousands = ","), or units?',
     (
         "days",
         UNKNOWN,

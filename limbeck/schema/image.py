@@ -22,6 +22,9 @@ class Image:
     channels: int = 1
     min: float = 0.0
     max: float = 255.0
+    fit: str | None = None
+    """What becomes of picture files of other sizes: "crop" takes the largest part of this shape from their middle
+    and brings it to this size; None: they are refused."""
     kind: ClassVar[str] = "image"
     reads: ClassVar[str] = "pixels"
     estimated: ClassVar[bool] = False
@@ -34,6 +37,8 @@ class Image:
             raise SchemaError(
                 f"Image '{self.name}': expected 1 or 3 channels, got {self.channels}."
             )
+        if self.fit not in (None, "crop"):
+            raise SchemaError(f"Image '{self.name}': expected fit = \"crop\", got {self.fit!r}.")
         if not self.min < self.max:
             raise SchemaError(f"Image '{self.name}': expected min < max.")
 
@@ -88,4 +93,5 @@ class Image:
             "channels": self.channels,
             "min": self.min,
             "max": self.max,
+            **({} if self.fit is None else {"fit": self.fit}),
         }

@@ -83,6 +83,8 @@ class Schema:
     """What stands between the fields of a CSV file; None: whichever is frequent in its first line."""
     decimal: str = "."
     """What numbers that are written as texts have before their fractions: "." or ","."""
+    thousands: str | None = None
+    """What they may have between groups of three digits; None: nothing, or dots where `decimal` is a comma."""
     rules: Sequence[str] = ()
     """Rules between columns, such as "discharged >= admitted": public, and kept in every released row."""
     tables: Tables = ()
@@ -108,6 +110,10 @@ class Schema:
             )
         if self.decimal not in (".", ","):
             raise SchemaError(f'expected decimal = "." or ",", got {self.decimal!r}.')
+        if self.thousands not in (None, ",", ".", " ", "'") or self.thousands == self.decimal:
+            raise SchemaError(
+                f'expected thousands = ",", ".", " " or "\'", and not what stands before decimals; got {self.thousands!r}.'
+            )
         if not isinstance(self.names_are_right, bool):
             raise SchemaError(
                 f"expected names_are_right = true or false, got {self.names_are_right!r}."
@@ -171,6 +177,11 @@ class Schema:
     def names_read(self) -> list[str]:
         """Names of the columns that are read: the declared ones, and that of the persons' ids."""
         return [c.name for c in self.columns] + ([self.person.column] if self.person else [])
+
+    @property
+    def number_marks(self) -> tuple[str, str]:
+        """What numbers of texts have before fractions, and what they may have between thousands."""
+        return self.decimal, self.thousands or ("." if self.decimal == "," else "")
 
     @property
     def label(self) -> Category | None:
@@ -348,6 +359,8 @@ class Schema:
             unusual["delimiter"] = self.delimiter
         if self.decimal != ".":
             unusual["decimal"] = self.decimal
+        if self.thousands is not None:
+            unusual["thousands"] = self.thousands
         columns = [{"name": c.name, "kind": c.kind} | c.facts() for c in self.columns]
         for unread in self.unread:
             columns.insert(unread.place, {"name": unread.name, "kind": unread.kind})

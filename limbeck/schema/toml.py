@@ -38,19 +38,19 @@ _KEYS = {
     "category": {"values", "missing", "outside", "most"},
     "boolean": {"missing", "outside", "values"},
     "label": {"values", "outside"},
-    "image": {"height", "width", "channels", "min", "max"},
+    "image": {"height", "width", "channels", "min", "max", "fit"},
     "text": set(),
     "id": set(),
 }  # fmt: skip
 _OPEN = {
-    ("image", "min"), ("image", "max"), ("boolean", "values"), ("date", "format"),
+    ("image", "min"), ("image", "max"), ("image", "fit"), ("boolean", "values"), ("date", "format"),
     ("datetime", "format"), ("datetime", "zone"),
 }  # fmt: skip
 """Keys that may be left out; if they are there, they must be filled in like others."""
 _WHOLE = ("most", "bins", "decimals", "height", "width", "channels")
 _TOP = {
     "dataset", "rows", "confirmed", "unit", "ignore", "names_are_right", "encoding", "delimiter",
-    "decimal", "estimate_share", "lifetime", "person", "rules", "tables", "column",
+    "decimal", "thousands", "estimate_share", "lifetime", "person", "rules", "tables", "column",
 }  # fmt: skip
 
 
@@ -108,6 +108,7 @@ def parse(text: str, where: str, folder: Path | None = None) -> Schema:
             encoding=raw.get("encoding", "utf-8"),
             delimiter=raw.get("delimiter"),
             decimal=raw.get("decimal", "."),
+            thousands=raw.get("thousands"),
             unread=tuple(c for c in parsed if isinstance(c, Unread)),
             estimate_share=raw.get("estimate_share", 0.1),
             lifetime=_lifetime(raw.get("lifetime", {})),

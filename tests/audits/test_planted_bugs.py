@@ -155,6 +155,17 @@ def test_noise_that_is_used_twice_is_caught() -> None:
     assert tight.wrong_noise({("a", 0): noise, ("b", 0): noise[::-1]}) == []
 
 
+def test_noise_of_each_question_is_looked_at_alone() -> None:
+    """One that is too loud does not make up for one that is too quiet."""
+    rng = np.random.default_rng(1)
+    right, loud, quiet = rng.standard_normal((3, 4000)) * np.array([[1.0], [1.15], [0.85]])
+    assert tight.wrong_noise({("a", 0): right}) == []
+    for other, size in ((loud, "1.1"), (quiet, "0.8")):
+        found = tight.wrong_noise({("a", 0): right, ("b", 0): other})
+        assert len(found) == 1 and f"'b', step 0: the noise is {size}" in found[0]
+    assert len(tight.wrong_noise({("a", 0): quiet, ("b", 0): loud})) == 2
+
+
 def test_a_leak_round_the_questions_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A method that puts the true number of rows into what it makes."""
     run = lk.DPGAN.run

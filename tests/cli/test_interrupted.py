@@ -116,7 +116,7 @@ def test_full_disk(desk: Desk, small_disk: Path) -> None:
     assert last[0]["spent"] == first[0]["spent"] and len(last[0]["runs"]) == 1
 
 
-@pytest.mark.parametrize("name", ["save_table", "_write_text"])
+@pytest.mark.parametrize("name", ["save_table", "write_text"])
 def test_failing_writes(desk: Desk, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*given: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))

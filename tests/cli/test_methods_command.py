@@ -34,7 +34,9 @@ def test_every_method_has_all_facts(run) -> None:
     facts = {fact["name"]: fact for fact in json.loads(run("methods", "--json"))}
     assert list(facts) == list(lk.METHODS)
     for name, fact in facts.items():
-        assert fact["what"] and fact["good_for"] and fact["family"] and fact["package"], name
+        assert (
+            fact["what"].endswith(".") and fact["good_for"] and fact["family"] and fact["package"]
+        ), name
         assert set(fact["data_kinds"]) <= {"tables", "images"} and fact["data_kinds"], name
         assert bool(fact["measures"]) == fact["private"] == (name not in ("kip", "full-mmd"))
         assert fact["settings"] == lk.METHODS[name]().settings()

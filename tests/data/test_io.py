@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import tempfile
 import threading
 from pathlib import Path
 
@@ -93,12 +94,16 @@ def test_a_csv_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert _same(_rows(tmp_path / "t.csv", table_schema()), _rows(frame, table_schema()))
 
 
-def test_rows_beyond_memory_lie_in_a_hidden_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_beyond_memory_lie_in_a_hidden_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     frame, schema = table_rows(200_000), table_schema()
     expected = _rows(frame, schema)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(_data, "ROWS_IN_MEMORY", 1 << 20)
     held = lk.read(frame, schema)._encoded()
     assert isinstance(held.cells, np.memmap)
+    assert not list(tmp_path.iterdir())  # nobody else can open it
     assert _same((np.asarray(held.cells), held.labels), expected)
     assert np.array_equal(held.take(np.array([5, 199_999])).labels, expected[1][[5, 199_999]])
 

@@ -338,6 +338,39 @@ def test_pictures_of_every_mode(tmp_path: Path) -> None:
             rows_of(tmp_path / "all", PICTURES)
 
 
+def test_pictures_of_other_sizes_are_cut_from_their_middle(tmp_path: Path) -> None:
+    """Where the schema says so, each by itself, upright, in any mode; else they are refused by name."""
+    wide = np.zeros((8, 40, 3), np.uint8)
+    wide[:, 14:26] = 200  # a little more than the square in the middle
+    exif = Picture.Exif()
+    exif[0x0112] = 6  # lies on its side
+    tall = Picture.fromarray(np.rot90(wide))
+    pictures = {
+        "a.png": (Picture.fromarray(wide), {}),
+        "b.png": (Picture.fromarray(wide).convert("P"), {}),
+        "c.png": (Picture.fromarray(wide).convert("RGBA"), {}),
+        "d.jpg": (tall, {"exif": exif, "quality": 100}),
+        "e.png": (Picture.new("RGB", (4, 4), (200, 200, 200)), {}),
+    }
+    (tmp_path / "1").mkdir()
+    for name, (picture, how) in pictures.items():
+        picture.save(tmp_path / "1" / name, **how)
+    image = lk.Image(height=4, width=4, channels=3, fit="crop")
+    schema = lk.Schema(dataset="photos", rows=5, columns=(image,))
+    assert lk.Schema.parse(schema.toml()) == schema
+    cells = lk.read(tmp_path, schema)._encoded().cells
+    assert cells.shape == (5, 48) and np.abs(cells.astype(int) - 200).max() <= 8
+    flat = lk.Schema(dataset="photos", rows=5, columns=(lk.Image(height=4, width=20, fit="crop"),))
+    shown = lk.read(tmp_path, flat)._encoded().cells.reshape(5, 4, 20)
+    assert shown[0, :, 10].min() > 150 and shown[3, :, 10].min() > 150
+    assert shown[0, :, [0, -1]].max() < 50 and shown[3, :, [0, -1]].max() < 50
+    with pytest.raises(lk.DataError, match=r'a\.png is 8x40 pixels .* fit = "crop"'):
+        strict = lk.Image(height=4, width=4, channels=3)
+        lk.read(tmp_path, lk.Schema(dataset="photos", rows=5, columns=(strict,)))._encoded()
+    with pytest.raises(lk.SchemaError, match='expected fit = "crop"'):
+        lk.Image(height=4, width=4, fit="stretch")
+
+
 def test_a_cell_on_a_logarithmic_scale_is_encoded_alike_wherever_it_stands() -> None:
     """Logarithms come from loops over many cells at once: the last bit must not turn on their number."""
     values = np.random.default_rng(0).lognormal(5, 3, 200)

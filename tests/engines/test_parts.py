@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +19,16 @@ from limbeck.data import Rows, Sharing
 from limbeck.engines import parts, spark
 from limbeck.engines.processes import together
 from limbeck.engines.remote import RemoteDataset
-from limbeck.privacy import FrequentValues, Histogram, Noise, Planned, RowAccess, Unit, Work
+from limbeck.privacy import (
+    FrequentValues,
+    Histogram,
+    Mechanism,
+    Noise,
+    Planned,
+    RowAccess,
+    Unit,
+    Work,
+)
 
 PERSON = lk.Person(column="who", rows_at_most=2, persons=60)
 
@@ -108,6 +119,27 @@ def test_texts_of_open_columns_are_counted_as_in_one_process() -> None:
     (together,) = spark._merge_task(software, asked, sums)
     found = parts.merged(asked, together.column(0).to_pylist())
     assert found == here and len(found) > 3 and 0 < sum(found.values()) <= 90
+
+
+def test_a_workers_error_says_nothing_of_a_row() -> None:
+    """Spark writes it into its logs, on machines of others."""
+
+    def task(batches: object) -> Iterator[pa.RecordBatch]:
+        yield from ()
+        raise ValueError("a row of Jane Doe's")
+
+    with pytest.raises(RuntimeError) as told:
+        list(spark._guard(task, []))
+    assert "Jane" not in str(told.value) and told.value.__cause__ is None
+    assert told.value.__suppress_context__
+
+
+def test_a_partial_sum_is_never_unpickled() -> None:
+    """Bytes of another process: an array of objects is refused."""
+    file = io.BytesIO()
+    np.savez(file, partial=np.asarray([{"a": 1}], object))
+    with pytest.raises(ValueError, match="allow_pickle"):
+        Mechanism.from_bytes(file.getvalue())
 
 
 class Overheard:

@@ -229,6 +229,28 @@ def test_an_edited_entry_is_found(ledger: lk.Ledger, edit: str, word: str) -> No
         ledger.check_entries(seal.digest)
 
 
+def test_an_index_hides_no_run(ledger: lk.Ledger) -> None:
+    """The chain covers the table alone: whoever edits the index beside it must not get a fresh budget."""
+    ledger.charge(_life(3.0), _run(2.9))
+    spent = ledger.accounts()[0].spent
+    with sqlite3.connect(ledger.path) as database:
+        name = database.execute("SELECT DISTINCT dataset FROM entries NOT INDEXED").fetchone()[0]
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+        page = database.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'entries_of_dataset'"
+        ).fetchone()[0]
+    content = bytearray(ledger.path.read_bytes())
+    at = slice((page - 1) * size, page * size)
+    content[at] = content[at].replace(name.encode(), b"z" * len(name.encode()))
+    ledger.path.write_bytes(content)
+    (account,) = lk.Ledger(ledger.path).accounts()
+    assert account.dataset == name and account.spent == spent
+    with pytest.raises(lk.BudgetExceeded):
+        ledger.charge(_life(3.0), _run(2.9))
+    with pytest.raises(lk.LimbeckError, match="damaged or was edited"):
+        ledger.check_entries()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
 def test_only_the_owner_can_read(tmp_path: Path) -> None:
     """Also where an older version, or a copy, left looser modes behind."""

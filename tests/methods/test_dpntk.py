@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import TINY_TANGENT, image_rows, image_schema, table_schema
@@ -52,7 +53,7 @@ def test_numbers_and_categories_may_be_apart() -> None:
     for column, at in schema.blocks():
         if isinstance(column, lk.Category):
             rows[:, at.start] = 1.0
-    *network, (ones, codes) = phi(rows)
+    *network, (ones, codes) = phi(jnp.asarray(rows))
     square = sum((a**2).sum(axis=1) * (b**2).sum(axis=1) for a, b in network)
     assert np.allclose(square, 1, atol=1e-5) and np.allclose((codes**2).sum(axis=1), 1, atol=1e-6)
     question = method.embedding_of(schema)

@@ -36,9 +36,9 @@ def _shapes(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return images.astype(np.uint8), labels
 
 
-def distilled(method: Any, rows: Any = None, budget: lk.Budget = NEVER) -> lk.Release:
+def distilled(method: Any, rows: Any = None, budget: lk.Budget = NEVER, **told: Any) -> lk.Release:
     data = lk.read(rows if rows is not None else _shapes(300), image_schema())
-    return lk.distill(data, method, budget, seed=3, non_private=not budget.private)
+    return lk.distill(data, method, budget, seed=3, non_private=not budget.private, **told)
 
 
 def _accuracy(release: lk.Release, **kernel: Any) -> float:

@@ -220,7 +220,7 @@ def test_kip_survives_absent_classes_and_strange_rows(tmp_path: Path) -> None:
     strange[0] = np.nan
     for rows in ((strange, np.zeros_like(labels)), (images[:0], labels[:0])):
         method = lk.KIP(per_class=2, steps=2, batch=9, augment=1)
-        release = distilled(method, rows=rows)
+        release = distilled(method, rows=rows, check=False)
         assert np.isfinite(release.source.slots).all()
 
 

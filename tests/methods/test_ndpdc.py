@@ -11,6 +11,8 @@ import pytest
 from helpers import image_schema, table_schema
 
 import limbeck as lk
+from limbeck.methods import COUNTS
+from limbeck.methods.distribution_matching.ndpdc import IMAGES, VIEWS
 from limbeck.methods.tiles import unpacked
 
 TINY = {"per_class": 1, "views": 2, "filters": 4, "steps": 30}
@@ -40,6 +42,13 @@ def test_images_show_their_class(tmp_path) -> None:
     for label, picture in enumerate(pictures):
         bars = picture.reshape(4, 2, 8).mean(axis=(1, 2))[:3]
         assert bars.argmax() == label
+
+
+def test_what_images_learn_from_is_charged_once_class_counts_too() -> None:
+    """The authors' program draws by exact class sizes, which its price rests on, too."""
+    charges = {c.name: c for c in lk.plan(lk.NDPDC(), image_schema(), lk.Budget(1.0)).charges}
+    assert set(charges) == {COUNTS, IMAGES, VIEWS}
+    assert all(c.steps == 1 and c.sampling is None and c.noise > 0 for c in charges.values())
 
 
 def test_several_pictures_in_one_image(tmp_path) -> None:

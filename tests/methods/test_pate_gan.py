@@ -9,6 +9,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import TEACH, image_rows, image_schema, table_schema
@@ -126,7 +127,8 @@ def test_ranks_tell_rows_apart_that_are_all_generated() -> None:
     weights = np.linspace(0.1, 1.0, IMAGES.slots, dtype=np.float32)
     rows = -np.random.default_rng(0).random((12, IMAGES.slots)).astype(np.float32)
     labels = np.arange(12, dtype=np.int32) % 3
-    asked = Consultation(rows, labels, rows, labels, None)
+    seen = jnp.asarray(rows), jnp.asarray(labels)
+    asked = Consultation(*seen, *seen, None)
     for verdicts, wanted in (("ranks", 2), ("shares", 0)):
         judge = lk.PATEGAN(view="rows", verdicts=verdicts, shards="mixed").judge(IMAGES, 0)
         state = judge.start(0, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from helpers import table_schema
 
 import limbeck as lk
 from limbeck.methods.adversarial.discriminator import FlatDiscriminator
+from limbeck.methods.adversarial.private_gan import AbstractPrivateGAN
 
 BUDGET = lk.Budget(10.0, 1e-5)
 
@@ -54,16 +56,25 @@ def test_a_step_costs_one_sampled_gaussian() -> None:
     assert gradient.sensitivity == 1.0
 
 
+@pytest.mark.parametrize("method", [lk.DPGAN(batch=100), lk.DPCGAN(batch=100)])
+def test_every_number_of_the_discriminator_is_noised(method: AbstractPrivateGAN) -> None:
+    """The authors' program of DP-GAN left out the last array, and bounded weights instead of gradients."""
+    schema, _ = two_heaps()
+    judge, (_, asked) = method.discriminator(schema), method.questions(schema)
+    assert asked.question.size == len(judge.start(jax.random.key(0)))
+    (gradient,) = (c for c in lk.plan(method, schema, BUDGET).charges if c.sampling is not None)
+    assert gradient.sensitivity == method.clip and gradient.noise > 0.3 * method.clip
+
+
 @pytest.mark.parametrize("loss", ["logistic", "wasserstein"])
 def test_generated_rows_weigh_no_more_than_real_ones(loss: str) -> None:
     judge = FlatDiscriminator(width=3, classes=2, hidden=(4,), loss=loss)
     numbers = judge.start(jax.random.key(0))
     assert numbers.shape == (judge.size,)
-    rows, labels = jax.random.normal(jax.random.key(1), (5, 3)), np.arange(5) % 2
+    rows, labels = jax.random.normal(jax.random.key(1), (5, 3)), jnp.arange(5) % 2
     whole = judge.generated_gradient(numbers, rows, labels, 1e9)
     each = [
-        jax.grad(judge.generated_loss)(numbers, r, np.int32(c))
-        for r, c in zip(rows, labels, strict=True)
+        jax.grad(judge.generated_loss)(numbers, r, c) for r, c in zip(rows, labels, strict=True)
     ]
     assert np.asarray(whole) == pytest.approx(np.mean(each, axis=0), abs=1e-6)
     assert (

@@ -194,7 +194,7 @@ def test_what_is_known_in_full_is_shown_instead_of_what_is_reduced(tmp_path: Pat
     exhibit = replace(TINY, cells=(replace(full, reduced_rows=30, quick=False),))
     settings = {"cache": tmp_path, "seeds": 1}
     (unknown,) = papers.reproduce(exhibit, quick=True, known=True, **settings).results  # type: ignore[arg-type]
-    assert unknown.note == "not yet: about 5 minutes"
+    assert unknown.note == "takes about 5 minutes on two cores"
     (whole,) = papers.reproduce(exhibit, **settings).results  # type: ignore[arg-type]
     (shown,) = papers.reproduce(exhibit, quick=True, known=True, **settings).results  # type: ignore[arg-type]
     assert shown.values == whole.values and not shown.reduced

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from limbeck.datasets import registry
 from limbeck.papers import code, exhibit, scoring
 from limbeck.papers.bench import NotRun, bench
 from limbeck.papers.making import TrainingRows, method_of
-from limbeck.papers.running import minutes_of
+from limbeck.papers.running import identity_of, minutes_of
 from limbeck.papers.scoring import Task, likelihood
 
 
@@ -61,7 +62,7 @@ def test_fewer_teachers_come_with_their_own_noise() -> None:
     made = {
         c.row: method_of(c, quick=False)[0]
         for c in papers.find("g-pate-table6").cells
-        if c.making == "method"
+        if c.column == "G-PATE"
     }
     assert {m.teachers for m in made.values()} == {2000, 3000, 4000}  # type: ignore[attr-defined]
     assert made["2000 teachers"].projection == 5  # type: ignore[attr-defined]
@@ -143,4 +144,43 @@ def test_what_would_be_downloaded_is_said_to_be_elsewhere(monkeypatch, tmp_path:
     for name in registry.entry("svhn").sources[0].files:
         (tmp_path / name).write_bytes(b"")
     found = {r.cell.row: r.note for r in papers.reproduce(exhibit, known=True).results}
-    assert found["SVHN, 1 per class"].startswith("not yet: about")
+    assert found["SVHN, 1 per class"].startswith("takes about")
+
+
+def test_a_figure_is_asked_for_by_the_settings_that_are_given() -> None:
+    """Defaults are part of the code: a method that gets a setting more does not lose its figures."""
+    cells = {
+        c.column: c for c in papers.find("dp-kip-table1").cells if c.row.startswith("MNIST, 1 ")
+    }
+    published, ours = (
+        identity_of(cells[column], 0, False)["made"]
+        for column in ("DP-KIP FC, eps 1", "DP-KIP FC, our settings, eps 1")
+    )
+    assert ours["given"] == {"per_class": 1}  # type: ignore[index]
+    assert {"start", "clip", "per_class"} <= set(published["given"])  # type: ignore[index]
+    assert "start_share" not in published["given"]  # type: ignore[index]
+    changed = replace(
+        cells["DP-KIP FC, our settings, eps 1"], settings={"per_class": 1, "clip": 2.0}
+    )
+    assert identity_of(changed, 0, False)["made"] != ours
+
+
+def test_ablations_of_g_pate_differ_in_what_they_name_alone() -> None:
+    for table, data in (("g-pate-table3", "mnist"), ("g-pate-table6", "fashion-mnist")):
+        made = [
+            method_of(c, quick=False)[0]
+            for c in papers.find(table).cells
+            if c.data == data and c.column == "G-PATE"
+        ]
+        for name in (
+            "code",
+            "hidden",
+            "channels",
+            "filters",
+            "teacher_hidden",
+            "generator",
+            "clip",
+        ):
+            assert len({str(m.settings()[name]) for m in made}) == 1, name
+    ours = [c for c in papers.find("g-pate-table3").cells if c.column != "G-PATE"]
+    assert all(method_of(c, quick=False)[0].settings()["aggregation"] == "directions" for c in ours)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from helpers import ask, planned, table_rows, table_schema
 from kinds import CHOICE, KINDS, Kind, Swayed, answers, data, partial
+from scipy.special import ndtri
 
 import limbeck as lk
 from limbeck.accounting import cost
@@ -275,6 +276,16 @@ def test_values_come_by_their_noisy_counts_alone() -> None:
         assert found.values.tolist() == order[:4]
         differ += order[1:4] != [name for name, _ in true.most_common(4)][1:]
     assert differ
+    loud = replace(question, most=None)
+    charge = replace(charge, noise_multiplier=40.0)  # some of many rows do not pass, some of few do
+    mechanism = loud.calibrated((charge,), Unit())
+    grid = GridSum(bound=1.0, noise=charge.noise, groups=len(names), size=1)
+    whole = np.asarray([[true[name] * grid.unit] for name in names])
+    noisy = grid.finalise(whole, Stream(bytes(32), "v"))[:, 0]
+    (found,) = mechanism.finish(true, lambda c: Stream(bytes(32), c.name))
+    passed = noisy >= 1 - charge.noise * ndtri(0.2)
+    assert set(found.values.tolist()) == {n for n, one in zip(names, passed, strict=True) if one}
+    assert 2 <= passed.sum() <= len(names) - 4
 
 
 @pytest.mark.parametrize("chance", [1e-3, 1e-7])
@@ -283,8 +294,6 @@ def test_a_lone_value_passes_no_more_often_than_was_charged(
     chance: float, adjacency: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The noise from which on a lone value passes is the one that is so rare."""
-    from scipy.special import ndtri
-
     unit = Unit(adjacency=adjacency)
     question = FrequentValues(name="v", column="town", most=None, threshold_delta=chance)
     charge = replace(question.charges(unit)[0], noise_multiplier=7.0)

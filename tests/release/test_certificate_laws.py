@@ -156,7 +156,7 @@ def test_a_certificate_says_what_was_done(name: str, tmp_path: Path) -> None:
     noise = told.get("noise")
     if noise is not None:
         told["noise"] = Noise.from_seed(5, law=True)
-    data = lk.read(table_rows(40), table_schema())
+    data = lk.read(table_rows(60), table_schema())
     budget = told.pop("budget")
     book = Ledger(tmp_path / "ledger.sqlite")
     found = lk.distill(data, lk.DPMERF(**TINY), budget, ledger=book, **told).certificate

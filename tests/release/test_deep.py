@@ -136,6 +136,16 @@ def test_another_seed_gives_other_rows(made: dict[str, Path], tmp_path: Path, fi
         lk.verify(folder, deep=True)
 
 
+def test_a_certificate_without_a_seed_of_its_rows_leaves_them_open(
+    made: dict[str, Path], tmp_path: Path
+) -> None:
+    """Rows of older versions, or of a forger who would rather not be asked."""
+    folder = Path(shutil.copytree(made["soft_rows"], tmp_path / "unsown"))
+    tamper(folder, lambda certificate: certificate["method"].update(rows_seed=None))
+    verdict = lk.verify(folder, deep=True)
+    assert not verdict.verified and "names no seed of its rows" in " ".join(verdict.open)
+
+
 def test_on_another_machine_there_is_a_tolerance(made: dict[str, Path], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(made["soft_rows"], tmp_path / "elsewhere"))
 

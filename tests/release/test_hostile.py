@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,10 +23,12 @@ from PIL import Image as Picture
 
 import limbeck as lk
 from limbeck import npz
+from limbeck.data.write import save_images
 from limbeck.ledger import Job
 from limbeck.report import make_report
 
 ROOT = Path(__file__).parents[2]
+EVIL = '<script>alert("x")</script>'
 
 
 # ---- bombs -----------------------------------------------------------------------------------
@@ -154,6 +157,46 @@ def test_a_release_is_never_written_through_a_link(sealed: Path, tmp_path: Path,
         assert out.is_symlink() or out.read_text() == "precious"
 
 
+LABELS = {
+    "places": ("../../evil", "/etc/passwd", "..", "a/b"),
+    "long": ("a" * 5000, "b"),
+    "alike": ("A", "a", "."),
+    "page": (EVIL, "=1+1", "x\ny", "\u202ex"),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_names_of_classes_lead_nowhere_else(kind: str, tmp_path: Path) -> None:
+    """Folders of released images are named by labels, of which any text may be one."""
+    label = lk.Category(name="y", values=LABELS[kind], label=True)
+    picture = lk.Image(name="image", height=8, width=8, channels=1)
+    schema = lk.Schema(dataset="d", rows=40, columns=(picture, label))
+    (tmp_path / "r").mkdir()
+    pixels = np.zeros((12, 8, 8, 1), np.uint8)
+    save_images(pixels, np.arange(12) % len(LABELS[kind]), schema, tmp_path / "r")
+    assert [p.name for p in tmp_path.iterdir()] == ["r"]
+    folders = [p.name for p in (tmp_path / "r" / "images").iterdir()]
+    assert len({name.lower() for name in folders}) == len(LABELS[kind])
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,83}", n) and n[0] != "." for n in folders)
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a text", "links in a ring", "a folder"])
+def test_what_is_no_picture_among_pictures_is_named(kind: str, tmp_path: Path) -> None:
+    for name in ("0", "1"):
+        (tmp_path / name).mkdir()
+        Picture.new("L", (8, 8)).save(tmp_path / name / "0.png")
+    odd = tmp_path / "1" / "1.png"
+    if kind == "a pipe":
+        os.mkfifo(odd)  # which would be waited for without end
+    elif kind == "a folder":
+        odd.mkdir()
+    else:
+        odd.symlink_to("/etc/hostname" if kind == "a text" else odd)
+    with pytest.raises(lk.DataError) as refused:
+        lk.read(tmp_path, image_schema())._encoded()
+    assert str(odd) in str(refused.value) and "\n" not in str(refused.value)
+
+
 # ---- remains ---------------------------------------------------------------------------------
 
 KILLED = """
@@ -267,9 +310,6 @@ def test_duplicate_columns_are_refused(name: str, tmp_path: Path) -> None:
     schema = lk.Schema(dataset="l", rows=9, columns=(lk.Numeric(name="x", min=0, max=4),))
     with pytest.raises(lk.LimbeckError, match="x"):
         lk.read(tmp_path / name, schema)
-
-
-EVIL = '<script>alert("x")</script>'
 
 
 def test_names_and_values_stay_words_in_pages(tmp_path: Path) -> None:

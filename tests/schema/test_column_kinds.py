@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -12,9 +13,10 @@ import pandas as pd
 import pytest
 
 import limbeck as lk
+from limbeck.data.bare import bare_values
 from limbeck.features.cells import Cells
 from limbeck.report import make_report
-from limbeck.schema import Category, DateTime, Duration
+from limbeck.schema import Category, DateTime, Duration, Numbers
 
 BANK = """\
 dataset = "bank"
@@ -222,7 +224,9 @@ def test_a_draft_proposes_kinds_and_how_they_are_written(tmp_path: Path) -> None
         ("N Y", 'values = ["N", "Y"]'),
         ("true false", 'kind = "boolean"'),
         ("TRUE FALSE", 'values = ["FALSE", "TRUE"]'),
-        ("1,234 900 12,345", "separators of thousands are not read"),
+        ("1,234 900 12,345", "numbers with separators of thousands are not read"),
+        ("80% 100%", "numbers with units are not read"),
+        ("$1,200.50 $90", "numbers with units are not read"),
         ("007 123", 'kind = "category"'),
         ("2020-01-01T03:00Z 2020-01-01T03:00+01:00", 'zone = "?"'),
         ("13/01/2020 01/02/2020", 'format = "%d/%m/%Y"'),
@@ -232,6 +236,31 @@ def test_a_draft_proposes_kinds_and_how_they_are_written(tmp_path: Path) -> None
 )
 def test_guesses(cells: str, line: str) -> None:
     assert line in lk.draft_schema(pd.DataFrame({"c": cells.split()}))
+
+
+@pytest.mark.parametrize("mark", [",", "'", " ", "\u00a0"])
+def test_thousands_are_read_as_the_schema_says(tmp_path: Path, mark: str) -> None:
+    """Drafted, read cell by cell, and written plainly; without a word in the schema such a cell is no number."""
+    cells = ["1,234.5", "900", "-12,345", "1,23", "1,2345"]
+    lines = [f'"{c.replace(",", mark)}"' for c in cells]
+    (tmp_path / "pay.csv").write_text("\ufeffpay\n" + "\n".join([*lines[:3], *lines[:3] * 9]))
+    draft = lk.draft_schema(tmp_path / "pay.csv")
+    said = mark.replace("\u00a0", " ")
+    assert (
+        f'thousands = "{said}"' in draft and 'kind = "float"' in draft and "decimals = 1" in draft
+    )
+    (tmp_path / "pay.csv").write_text("\ufeffpay\n" + "\n".join(lines))
+    pay = lk.Numeric(name="pay", min=-(10**5), max=10**5)
+    schema = lk.Schema(dataset="pay", rows=5, columns=(pay,), thousands=said)
+    assert lk.Schema.parse(schema.toml()) == schema
+    for declared, known in ((schema, 3), (replace(schema, thousands=None), 1)):
+        raws = [chunk["pay"] for chunk in bare_values(lk.read(tmp_path / "pay.csv", declared))]
+        values = np.concatenate([raw.values for raw in raws if isinstance(raw, Numbers)])
+        assert np.isfinite(values).sum() == known and values[1] == 900
+    with pytest.raises(lk.SchemaError, match="expected thousands"):
+        replace(schema, thousands="_")
+    with pytest.raises(lk.SchemaError, match="not what stands before decimals"):
+        replace(schema, decimal=",", thousands=",")
 
 
 EVERY = """\

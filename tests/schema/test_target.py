@@ -109,10 +109,29 @@ def test_only_one_column_is_predicted() -> None:
         _schema(columns=_schema().columns[2:])
 
 
-@pytest.mark.parametrize("method", [lk.MeasureOnce(), lk.DPKIP()], ids=lambda m: m.name)
-def test_methods_that_make_sets_for_classifiers_refuse(method: object) -> None:
+def test_a_method_that_makes_sets_for_classifiers_refuses() -> None:
     with pytest.raises(lk.LimbeckError, match="the target 'rent' is a number. Use marginals"):
-        lk.plan(method, _schema(), 1.0)  # type: ignore[arg-type]
+        lk.plan(lk.DPKIP(), _schema(), 1.0)
+
+
+def test_a_small_set_teaches_regressors(tmp_path: Path) -> None:
+    """Measure-once takes bins as classes; its teacher sees all columns but the target."""
+    method = lk.MeasureOnce(per_class=5, features=200, steps=20, clusters=5)
+    seen = method.teacher_map(_schema(), 0)
+    assert not np.asarray(seen.frequencies)[3].any()  # type: ignore[union-attr]
+    assert (np.asarray(seen.frequencies)[:3] != 0).all()  # type: ignore[union-attr]
+    book = lk.Ledger(tmp_path / "ledger.sqlite")
+    made = lk.distill(lk.read(_rows(), _schema()), method, 3.0, seed=0, ledger=book).data
+    assert len(made) == 30
+    x, y = (
+        [frame["size"], frame["size"] * (frame["town"] == "b")] for frame in (made, _rows(500, 1))
+    )
+    slopes = np.linalg.lstsq(np.stack([*x, np.ones(30)], axis=1), made["rent"], rcond=None)[0]
+    real, told = _rows(500, 1)["rent"], np.stack([*y, np.ones(500)], axis=1) @ slopes
+    assert 1 - ((real - told) ** 2).mean() / real.var() > 0.6
+    few = _schema(columns=(*_schema().columns[:2], replace(_schema().columns[2], bins=1)))
+    with pytest.raises(lk.LimbeckError, match="two bins of the target 'rent'"):
+        lk.plan(method, few, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +178,20 @@ def test_drawn_targets_lie_in_their_bins(release: lk.Release) -> None:
     assert (cells != inside).mean() < 0.05
     moved = in_bins(release.schema, cells, np.zeros_like(labels))
     assert moved[:, 2].max() <= 1 / 6 + 1e-6
+
+
+@pytest.mark.parametrize("pairs", ["counts", "correlations"])
+def test_no_row_is_drawn_from_bins_that_hold_noise_alone(tmp_path: Path, pairs: str) -> None:
+    """Of wide bounds most bins are empty, and noise there was released as rents that no one pays."""
+    wide = replace(_schema().columns[2], max=24_000, bins=8)
+    schema = _schema(rows=600, columns=(*_schema().columns[:2], wide))
+    method = lk.Marginals(grid=32, groups=4, soft_rows=100, steps=20, pairs=pairs)
+    for seed in range(3):
+        book = lk.Ledger(tmp_path / f"{seed}.sqlite")
+        made = lk.distill(lk.read(_rows(600), schema), method, 1.0, seed=seed, ledger=book)
+        assert (made.measurements["class counts"][1:] > 0).any()  # noise, and published as such
+        assert made.data["rent"].max() <= 3000
+        assert made.rows == 600
 
 
 class _Mean:

@@ -78,8 +78,8 @@ class Apprentice:
     def learned(
         self, network: Discriminator, state: Any, rows: Any, labels: Any, real: Any, weights: Any
     ) -> tuple[Discriminator, Any]:
-        """After a step on the logistic loss. It is linear in how real rows look, so that noise in that
-        stays unbiased even where it leaves [0, 1]."""
+        """The network and its optimiser's state after a step on the logistic loss, which is linear in `real`:
+        noise stays unbiased even where it takes `real` out of [0, 1]."""
         learned, rest = eqx.partition(network, eqx.is_inexact_array)
 
         def loss(learned: Any) -> Array:

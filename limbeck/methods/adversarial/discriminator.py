@@ -18,12 +18,12 @@ LOSSES: dict[str, Callable[[Array], Array]] = {
     "logistic": lambda logit: jax.nn.softplus(-logit),
     "wasserstein": lambda logit: -logit,
 }
-"""What a discriminator loses by a logit for a row that is real; for a made one, by its negative."""
+"""Loss of a real row by its logit, and of a generated row by its logit's negative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlatDiscriminator:
-    """A dense network with one logit per class, of which a row's label chooses.
+    """A dense network with one logit per class; a row is judged by the logit of its label.
 
     Args:
         width: Numbers in a row.
@@ -42,17 +42,17 @@ class FlatDiscriminator:
 
     @property
     def size(self) -> int:
-        """Numbers that it learns; none is made to count them."""
+        """Numbers that it learns, counted without making a network."""
         return weights_of(eqx.filter_eval_shape(self._network, jax.random.key(0)))
 
     def start(self, key: PRNGKeyArray) -> Float[Array, " size"]:
-        """Numbers of a fresh one."""
+        """The numbers of a fresh network."""
         return ravel_pytree(self._network(key))[0]
 
     def logits(
         self, numbers: Float[Array, " size"], rows: Float[Array, "rows width"], labels: Array
     ) -> Float[Array, " rows"]:
-        """How real rows seem."""
+        """Each row's logit for its label: the higher, the more real it seems."""
         _, shaped = ravel_pytree(self._network(jax.random.key(0)))
         network: Any = shaped(numbers)
         return network(rows, labels)

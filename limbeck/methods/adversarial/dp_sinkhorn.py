@@ -17,26 +17,22 @@ import optax
 from jaxtyping import Array
 
 from ...draws import normal
-from ...errors import LimbeckError, fraction, not_negative, positive
-from ...nets import Generator, build_generator, moving_average
-from ...privacy import Asked, BatchGradient, Histogram, Private
+from ...errors import LimbeckError, not_negative, positive
+from ...nets import Generator, moving_average
+from ...privacy import BatchGradient, Private
 from ...schema import Schema
 from ..apportion import apportion
-from ..base import AbstractMethod, Product, Progress, check_values_declared
 from ..batches import batch_gradients
-from ..class_counts import COUNTS, class_weights
-from ..source import trained_source
+from .learned_generator import MOMENTUM, AbstractLearnedGenerator
 from .sinkhorn import SinkhornGradient, low_frequencies
 
 GRADIENT = "gradient of generated rows"
 """Name of the question that every step asks."""
-MOMENTUM = 0.5
-"""Of the generator's Adam, as GANs have it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSinkhorn(AbstractMethod):
-    """A generator whose rows are drawn to a batch by optimal transport, class beside class.
+class DPSinkhorn(AbstractLearnedGenerator):
+    """A generator whose rows, with their labels, are moved towards a batch by optimal transport.
 
     Privacy:
         Each step measures one vector of a whole Poisson batch: the gradient of the Sinkhorn loss by the generated
@@ -48,7 +44,6 @@ class DPSinkhorn(AbstractMethod):
     """
 
     name: ClassVar[str] = "dp-sinkhorn"
-    family: ClassVar[str] = "adversarial"
     good_for: ClassVar[str] = (
         "a yardstick: a generator by optimal transport, with much data and budget"
     )
@@ -66,8 +61,8 @@ class DPSinkhorn(AbstractMethod):
     clip: float = 0.5
     """Norm to which a step's gradient is clipped."""
     detail: int = 10
-    """Frequencies along each side of a picture in which gradients are told; noise grows with it. 0: every pixel,
-    as published. Tables are told slot by slot."""
+    """Frequencies along each side of a picture in which gradients are measured; noise grows with it. 0: every
+    pixel, as published. Of tables every slot is measured."""
     entropy: float = 0.5
     """Weight of the transport's entropy, in units of the squared distance of rows with slots in [0, 1]."""
     rounds: int = 30
@@ -77,28 +72,19 @@ class DPSinkhorn(AbstractMethod):
     absolute: float = 0.0
     """Weight of absolute distances beside squared ones."""
     fresh: float = 0.2
-    """Share of the generated rows of which others are made for the loss's own bias."""
-    learning_rate: float = 1e-3
-    """Step size of the generator's Adam."""
+    """Share of the generated rows that are made anew where the loss compares generated rows with each other."""
     code: int = 12
     """Latent numbers that the generator makes a row from."""
-    hidden: tuple[int, ...] = (200,)
-    """Widths of the generator's dense layers."""
     average: float = 0.98
     """Memory of the running mean of generators that is released; 0: the last one is."""
-    count_share: float = 0.02
-    """Share of the budget for the class counts."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive(steps=self.steps, batch=self.batch, points=self.points, clip=self.clip)
-        positive(entropy=self.entropy, rounds=self.rounds, learning_rate=self.learning_rate)
-        positive(code=self.code, hidden=len(self.hidden))
-        positive(**{f"hidden[{i}]": w for i, w in enumerate(self.hidden)})
+        positive(entropy=self.entropy, rounds=self.rounds)
         not_negative(detail=self.detail, class_cost=self.class_cost, absolute=self.absolute)
-        fraction(count_share=self.count_share)
-        for name, value in (("fresh", self.fresh), ("average", self.average)):
-            if not 0 <= value <= 1 or value == 1 and name == "average":
-                raise LimbeckError(f"Expected 0 <= {name} <= 1, got {value}.")
+        if not 0 <= self.fresh <= 1:
+            raise LimbeckError(f"Expected 0 <= fresh <= 1, got {self.fresh}.")
 
     def gradient(self, schema: Schema) -> SinkhornGradient:
         """What is measured of a batch."""
@@ -115,8 +101,7 @@ class DPSinkhorn(AbstractMethod):
             else None,
         )
 
-    def questions(self, schema: Schema) -> list[Asked]:
-        check_values_declared(self.name, schema)
+    def lesson(self, schema: Schema) -> BatchGradient:
         source = self.gradient(schema)
         sampled = batch_gradients(
             self.name,
@@ -127,57 +112,56 @@ class DPSinkhorn(AbstractMethod):
             size=source.size,
             count=self.steps,
         )
-        whole = BatchGradient(**vars(sampled) | {"parameters": source.parameters})
-        return [
-            Asked(question=Histogram.of_classes(COUNTS, schema), share=self.count_share),
-            Asked(question=whole, share=1 - self.count_share),
-        ]
+        return BatchGradient(**vars(sampled) | {"parameters": source.parameters})
 
-    def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
-        schema = private.schema
-        counts = private.ask(COUNTS).values
-        weights, size = class_weights(counts)
-        settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}
-        build_key, learn_key, norm_key = jax.random.split(jax.random.key(seed), 3)
-        generator = build_generator(schema, settings, key=build_key)
-        generator = self._learned(private, generator, np.asarray(weights), learn_key)
-        return Product(
-            source=trained_source(generator, settings, weights, key=norm_key),
-            rows=schema.rows or max(1, round(size)),
-            measurements={COUNTS: counts},
-        )
-
-    def _learned(
+    def learned(
         self, private: Private, generator: Generator, weights: np.ndarray, key: Array
     ) -> Generator:
-        """The generator after all steps."""
         source = self.gradient(private.schema)
         labels = apportion(weights, self.points)
         again = np.arange(self.points) < round(self.fresh * self.points)
         learned, rest = eqx.partition(generator, eqx.is_inexact_array)
-        improve = optax.adam(self.learning_rate, b1=MOMENTUM)
-        state, mean = improve.init(learned), learned
-
-        def generated(learned: Any, key: Array) -> Array:
-            codes = normal(key, (2 * self.points, self.code))
-            return eqx.combine(learned, rest)(codes, jnp.tile(labels, 2), [])
-
-        shown = jax.jit(generated)
-
-        @jax.jit
-        def better(learned: Any, state: Any, mean: Any, slope: Array, key: Array) -> Any:
-            def along(learned: Any) -> Array:
-                return (generated(learned, key)[: self.points] * slope).sum()
-
-            change, state = improve.update(jax.grad(along)(learned), state)
-            learned = optax.apply_updates(learned, change)
-            return learned, state, moving_average(mean, learned, self.average)
-
+        state, mean = self._improve.init(learned), learned
         with private.steps(GRADIENT, source) as ask:
             for now in jax.random.split(key, private.step_count(GRADIENT)):
-                rows, others = np.split(np.asarray(shown(learned, now)), 2)
+                rows, others = np.split(np.asarray(self._shown(learned, rest, labels, now)), 2)
                 others = np.where(again[:, None], others, rows)
                 (noisy,) = ask({"parameters": source.flat(rows, others, labels)})
                 slope = jnp.asarray(source.in_slots(noisy.values), jnp.float32)
-                learned, state, mean = better(learned, state, mean, slope, now)
+                learned, state, mean = self._better(learned, rest, state, mean, labels, slope, now)
         return eqx.combine(mean, rest)
+
+    # ---- programs, compiled once for equal settings -------------------------------------------------------------
+
+    @property
+    def _improve(self) -> optax.GradientTransformation:
+        return optax.adam(self.learning_rate, b1=MOMENTUM)
+
+    def _generated(self, learned: Any, rest: Any, labels: Array, key: Array) -> Array:
+        """Generated rows, and as many again with the same labels."""
+        codes = normal(key, (2 * self.points, self.code))
+        return eqx.combine(learned, rest)(codes, jnp.tile(labels, 2), [])
+
+    @eqx.filter_jit
+    def _shown(self, learned: Any, rest: Any, labels: Array, key: Array) -> Array:
+        return self._generated(learned, rest, labels, key)
+
+    @eqx.filter_jit
+    def _better(
+        self,
+        learned: Any,
+        rest: Any,
+        state: Any,
+        mean: Any,
+        labels: Array,
+        slope: Array,
+        key: Array,
+    ) -> tuple[Any, Any, Any]:
+        """The generator's numbers, its optimiser's state, and the running mean, after a step along the slope."""
+
+        def along(learned: Any) -> Array:
+            return (self._generated(learned, rest, labels, key)[: self.points] * slope).sum()
+
+        change, state = self._improve.update(jax.grad(along)(learned), state)
+        learned = optax.apply_updates(learned, change)
+        return learned, state, moving_average(mean, learned, self.average)

@@ -18,8 +18,8 @@ class GSWGAN(AbstractGradientTaught):
 
     Privacy:
         Rows are cut into disjoint shards by a keyed hash; each has a critic, whose state stays inside
-        and who learns without noise. Critics take turns in a public order. Whose turn it is learns, and
-        answers with the gradient of its judgement of each of `points` generated rows, clipped to norm
+        and who learns without noise. Critics take turns in a public order. The one whose turn it is learns,
+        and answers with the gradient of its judgement of each of `points` generated rows, clipped to norm
         `clip`: a function of its shard, so a record may turn all of them round, and the whole batch
         moves by at most 2 clip sqrt(points), under add/remove of one row, with discrete Gaussian noise; it is asked and
         priced in parts of clip sqrt(points), as a vector of norm 1. A record sits in one shard, so it pays

@@ -15,8 +15,8 @@ class Judge(AbstractCritic):
     """Votes on each row in question: 1, it looks real; 0, it looks generated; -1, it cannot say.
 
     Args:
-        ranks: Whether it votes on which rows look more real than half of those of their class, so that it
-            tells rows apart that are all generated.
+        ranks: Whether it compares rows with each other: 1, a row looks more real than half of those of its
+            class in question. So rows are told apart even where all of them look generated.
     """
 
     ranks: bool = False
@@ -24,7 +24,7 @@ class Judge(AbstractCritic):
     def answer(self, state: TeacherState, question: Consultation) -> Array:
         """One vote for each row."""
         logits = self.network_of(state.weights)(question.asked, question.asked_labels)
-        # A logit of nothing is that of a class it has seen no row of.
+        # A logit of exactly 0 is that of a class of which it has seen no row.
         knows = self.knows(state, question.asked_labels) & (logits != 0)
         if self.ranks:
             alike = question.asked_labels[:, None] == question.asked_labels

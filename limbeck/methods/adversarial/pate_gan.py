@@ -55,12 +55,12 @@ class PATEGAN(AbstractTaught):
     points: int = 100
     """Generated rows that teachers are asked about at once."""
     verdicts: str = "ranks"
-    """What the student learns: which of two noisy numbers of votes is larger, as in the paper (majority);
-    or, limbeck's own and at no higher price, what share of the teachers a row looks real to (shares), or looks more
-    real to than half of the rows of its class in question (ranks)."""
+    """What the student learns of a row: which of its two noisy numbers of votes is larger, as in the paper
+    (majority); or, limbeck's own and at the same price, to what share of the teachers it looks real (shares), or looks
+    more real than half of the rows of its class that they are asked about (ranks)."""
     variety: float = 0.3
-    """How unlike the generator those are whose rows teachers are asked about, in parts of the size of its
-    numbers; the paper's: 0, rows are its own."""
+    """Teachers are asked about rows of changed copies of the generator: standard deviation of the change, in
+    units of the size of its weights. The paper's: 0, rows are the generator's own."""
     remembered: int = 10
     """Answered questions that the student learns from at a time; the paper's: 1."""
     student_hidden: tuple[int, ...] = (64,)

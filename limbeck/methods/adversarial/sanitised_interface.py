@@ -21,7 +21,7 @@ LEAST_NORM = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class SanitisedInterface:
-    """The gradients of one critic at a batch of generated rows, all of them together one noisy vector.
+    """The gradients of one critic at a batch of generated rows, put together to one vector, which is noised.
 
     Args:
         points: Generated rows.
@@ -46,7 +46,7 @@ class SanitisedInterface:
         return Turns(name=QUESTION, size=size, count=self.updates, teachers=self.teachers)
 
     def drawn(self, key: PRNGKeyArray) -> None:
-        """Answers are made without chance."""
+        """Nothing: no answer needs randomness."""
         return None
 
     def answer(self, gradients: Float[Array, "points width"], draws: Any, number: Any = 0) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -12,15 +12,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 SMALLEST_COST = 1e-6
-"""Largest cost that is taken as the start of the rounds, at least."""
+"""Entropy of the first round, at least, where all costs are next to nothing."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SinkhornGradient:
-    """The gradient, by generated rows, of their debiased Sinkhorn loss to a batch as a whole: twice what moves them to the
-    batch, less what moves them to generated rows that are others in part.
+    """The gradient, by generated rows, of their debiased Sinkhorn loss to a batch as a whole.
 
-    What it is made of comes as flat parameters: generated rows, the others, and the labels that both have.
+    The loss is twice the cost of carrying the generated rows to the batch, less that of carrying them to
+    generated rows again, some of which are made anew: without that, few rows would all be drawn to the middle.
+    Parameters hold, one after the other, generated rows, those that they are carried to again, and the labels of
+    either.
 
     Args:
         points: Number of generated rows.
@@ -38,7 +40,7 @@ class SinkhornGradient:
     rounds: int
     class_cost: float
     absolute: float
-    basis: np.ndarray | None
+    basis: np.ndarray | None = field(compare=False)
 
     @property
     def size(self) -> int:
@@ -62,11 +64,12 @@ class SinkhornGradient:
         return rows if self.basis is None else rows @ self.basis.T
 
     def whole(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Of a batch in its fixed shape; rows of negative label are not there."""
-        return np.asarray(self._gradient(jnp.asarray(parameters), slots, jnp.asarray(labels)))
+        """The gradient for a batch that is padded to a fixed shape: rows with a negative label are padding."""
+        given = jnp.asarray(parameters), slots, jnp.asarray(labels), self.basis
+        return np.asarray(self._gradient(*given))
 
     @partial(jax.jit, static_argnums=0)
-    def _gradient(self, parameters: Array, slots: Array, labels: Array) -> Array:
+    def _gradient(self, parameters: Array, slots: Array, labels: Array, basis: Any) -> Array:
         count = self.points * self.slots
         rows = parameters[:count].reshape(self.points, self.slots)
         others = parameters[count : 2 * count].reshape(self.points, self.slots)
@@ -76,10 +79,10 @@ class SinkhornGradient:
         there = self._pull(rows, own, slots, labels, present / present.sum())
         apart = self._pull(rows, own, others, own, even)
         gradient = 2 * there - apart
-        return (gradient if self.basis is None else gradient @ jnp.asarray(self.basis)).ravel()
+        return (gradient if basis is None else gradient @ basis).ravel()
 
     def _pull(self, rows: Array, own: Array, to: Array, labels: Array, weights: Array) -> Array:
-        """The gradient of the transport's cost by the rows, (rows, slots), the plan being what it is."""
+        """The gradient of the transport's cost by the rows, (rows, slots), with the plan held fixed."""
         apart = (rows**2).sum(1)[:, None] + (to**2).sum(1) - 2 * rows @ to.T
         cost = jnp.maximum(apart, 0.0) + self.class_cost * (own[:, None] != labels)
         if self.absolute:
@@ -99,7 +102,7 @@ def transport(
 
     Args:
         cost: Of carrying from each to each.
-        weights: Masses to be carried to, together one; 0: there is nothing.
+        weights: Mass to be carried to each, together one; 0 for padding.
         entropy: Weight of the plan's entropy in the last round.
         rounds: Number of rounds; entropy falls geometrically from the largest cost.
     """

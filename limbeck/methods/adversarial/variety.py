@@ -17,9 +17,9 @@ from ...nets import Generator
 from ..gpate.student import seen_rows
 
 ROWS_EACH = 20
-"""Rows that one of these generators makes; batch statistics want some."""
+"""Rows that one of these generators makes: enough for its batch statistics."""
 LEAST = 0.1
-"""Size of numbers at least, of which the change is a part: some start at zero."""
+"""Root mean square, at least, that an array of weights is taken to have: some start at zero, and would not change."""
 
 
 @eqx.filter_jit

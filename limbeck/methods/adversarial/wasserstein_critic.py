@@ -12,12 +12,12 @@ from ...nets import Discriminator
 from ..gpate.critic import GradientCritic, Weighted
 
 FLOOR = 1e-12
-"""Square of a slope, at least: the root of nothing has no derivative."""
+"""Added to the square of a slope: at zero a root has no derivative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WassersteinCritic(GradientCritic):
-    """Says how generated rows should change to look more real, by a slope that is near 1.
+    """Says how generated rows should change to look more real; slopes of its judgement are held near 1.
 
     Args:
         slope_weight: Weight of how far slopes between real and generated rows are from 1.

@@ -17,7 +17,7 @@ from .classifier import GRADIENT, AbstractClassifier
 from .trained import SeeingNetwork, TrainedModel, flat_network
 
 IMAGES_AT_ONCE, ROWS_AT_ONCE = 16, 256
-"""Rows whose gradients are made at once: of images, what lies between layers outgrows the cache with more."""
+"""Rows whose gradients are made at once: with more images, what layers hand to each other outgrows the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class DPSGD(AbstractClassifier):
     batch: int = 2000
     """Rows that a step draws, on average; a tenth of the declared rows at most."""
     clip: float = 0.1
-    """Largest norm of a row's gradient. Below the usual norms every row counts alike."""
+    """Largest norm of a row's gradient. So small a one, below the usual norms, lets every row count alike."""
     learning_rate: float = 0.003
     """Step size of Adam; it falls to zero along half a cosine."""
     filters: int = 16

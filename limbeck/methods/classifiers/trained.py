@@ -30,7 +30,7 @@ class HeadOnFeatures(eqx.Module):
 
 
 class SeeingNetwork(eqx.Module):
-    """Encoded rows to logits: by a network that sees them in its own way."""
+    """Encoded rows to logits: by a network, brought to the form in which it takes them."""
 
     network: Any
     described: AbstractFlatClassifier = eqx.field(static=True)

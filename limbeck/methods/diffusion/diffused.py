@@ -1,4 +1,4 @@
-"""Where the images of a diffusion model come from: pure noise, from which a denoiser takes it step by step."""
+"""Images from a diffusion model: a denoiser takes pure noise away, step by step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..by_class import ByClass
 LARGEST, SMALLEST = 20.0, 0.02
 """Standard deviations of the noise at the first step and at the last, for pixels in [-1, 1]."""
 BEND = 5.0
-"""How much closer the small ones lie together."""
+"""How much closer small deviations lie together than large ones: 1, all are equally far apart."""
 AT_ONCE = 250
 """Images that are drawn at a time."""
 
@@ -78,10 +78,10 @@ def noise_sizes(steps: int) -> np.ndarray:
     """Standard deviations of the noise before each step, and nothing after the last.
 
     >>> noise_sizes(3).round(2).tolist()
-    [20.0, 2.14, 0.02, 0.0]
+    [20.0, 1.92, 0.02, 0.0]
     """
-    ends = np.asarray([LARGEST, SMALLEST]) ** (1 / BEND)
-    return np.append(np.linspace(*ends, steps) ** BEND, 0.0)
+    first, last = np.asarray([LARGEST, SMALLEST]) ** (1 / BEND)
+    return np.append(np.linspace(first, last, steps) ** BEND, 0.0)
 
 
 @eqx.filter_jit

@@ -20,7 +20,7 @@ from .flat_denoiser import FlatDenoiser
 GRADIENT = "denoiser's gradient"
 """Name of the question that every step asks."""
 ROWS_AT_ONCE = 16
-"""Rows whose gradients are made at once: with more, what lies between layers outgrows the cache."""
+"""Rows whose gradients are made at once: with more, what layers hand to each other outgrows the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class DPDM(AbstractMethod):
     average: float = 0.95
     """Memory of the running mean of denoisers that is released; 0: the last one is."""
     sampler_steps: int = 18
-    """Steps from pure noise to an image, two looks of the denoiser in each."""
+    """Steps from pure noise to an image; each asks the denoiser twice."""
     count_share: float = 0.02
     """Share of the budget for the class counts."""
 

@@ -38,7 +38,7 @@ class FlatDenoiser(AbstractFlat):
         return Denoiser(self.shape, self.classes, width=self.width, depth=self.depth, key=key)
 
     def given(self, numbers: Float[Array, " size"], step: int) -> np.ndarray:
-        """What a step's gradients are asked at: the numbers, and behind them the number of the step, by which
+        """The public state of a step: the network's numbers, followed by the number of the step, from which
         noise is drawn anew."""
         return np.append(np.asarray(numbers), np.float32(step))
 
@@ -65,7 +65,7 @@ def as_images(slots: Array, shape: tuple[int, int, int]) -> Array:
 
 
 def _mark(slots: Float[Array, " slots"]) -> Array:
-    """A number that follows from every bit of a row, of 32 bits."""
+    """A 32-bit hash of a row."""
     bits = jax.lax.bitcast_convert_type(slots.astype(jnp.float32), jnp.uint32)
     odd = 2 * jnp.arange(1, len(bits) + 1, dtype=jnp.uint32) * jnp.uint32(0x9E3779B1) + 1
     mixed = (bits ^ (bits >> 15)) * odd

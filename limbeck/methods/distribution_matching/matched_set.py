@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -53,17 +55,12 @@ class MatchedSet:
         start_key, order_key = jax.random.split(key)
         slots = int(np.prod(network.shape))
         self._images = 0.5 + START_SPREAD * normal(start_key, (len(labels), slots))
-        self._weights = jnp.asarray(class_weights[labels], jnp.float32)
+        weights = jnp.asarray(class_weights[labels], jnp.float32)
+        self._labelled = jnp.asarray(labels), weights
         self._order = np.random.default_rng(np.asarray(jax.random.key_data(order_key)))
         self._kept: list[tuple[Array, Array]] = []
-        self._descent = (
-            optax.adam(learning_rate, b1=MOMENTUM)
-            if optimiser == "adam"
-            else optax.sgd(learning_rate, momentum=MOMENTUM)
-        )
-        self._state = self._descent.init(self._images)
-        self._improved = jax.jit(self._improve)
-        self._taught = jax.jit(self._teach)
+        start, self._improved = _improvement(network, optimiser, learning_rate)
+        self._state = start(self._images)
 
     def slots(self) -> Float[np.ndarray, "images slots"]:
         return np.asarray(jnp.clip(self._images, 0.0, 1.0))
@@ -75,7 +72,9 @@ class MatchedSet:
             self._kept[i] for i in self._order.integers(0, len(self._kept) or 1, self._updates - 1)
         ] if self._kept else []  # fmt: skip
         for at, wanted in (new, *earlier):
-            self._images, self._state = self._improved(self._images, self._state, at, wanted)
+            self._images, self._state = self._improved(
+                self._images, self._state, at, wanted, *self._labelled
+            )
         if self._updates > 1:
             self._kept.append(new)
             del self._kept[: len(self._kept) - max(1, KEPT_NUMBERS // (2 * len(gradient)))]
@@ -83,30 +82,53 @@ class MatchedSet:
     def teach(self, numbers: Array, steps: int, rate: float) -> Array:
         """The network's numbers after steps of descent on the images as they are."""
         for _ in range(steps):
-            numbers = self._taught(numbers, self._images, rate)
+            numbers = _taught(self.network, numbers, self._images, rate, *self._labelled)
         return numbers
 
-    def _loss(self, numbers: Array, images: Array) -> Array:
-        seen = images + jax.lax.stop_gradient(jnp.clip(images, 0.0, 1.0) - images)
-        return self.network.mean_loss(numbers, seen, jnp.asarray(self.labels), self._weights)
 
-    def _teach(self, numbers: Array, images: Array, rate: Array) -> Array:
-        return numbers - rate * jax.grad(self._loss)(numbers, images)
+def _slope(
+    network: FlatNetwork, numbers: Array, images: Array, labels: Array, weights: Array
+) -> Array:
+    """Gradient of a network's loss on the images, by its numbers."""
+    seen = images + jax.lax.stop_gradient(jnp.clip(images, 0.0, 1.0) - images)
+    return jax.grad(network.mean_loss)(numbers, seen, labels, weights)
 
-    def _improve(
-        self, images: Array, state: Any, numbers: Array, wanted: Array
+
+@functools.partial(jax.jit, static_argnums=0)
+def _taught(
+    network: FlatNetwork, numbers: Array, images: Array, rate: Array, labels: Array, weights: Array
+) -> Array:
+    return numbers - rate * _slope(network, numbers, images, labels, weights)
+
+
+@functools.lru_cache(maxsize=8)
+def _improvement(
+    network: FlatNetwork, optimiser: str, learning_rate: float
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The state to begin with, and an update of images: compiled once for equal networks."""
+    descent = (
+        optax.adam(learning_rate, b1=MOMENTUM)
+        if optimiser == "adam"
+        else optax.sgd(learning_rate, momentum=MOMENTUM)
+    )
+
+    @jax.jit
+    def improved(
+        images: Array, state: Any, numbers: Array, wanted: Array, labels: Array, weights: Array
     ) -> tuple[Array, Any]:
         def apart(images: Array) -> Array:
-            own = jax.grad(self._loss)(numbers, images)
-            return distance(self.network.shaped(own), self.network.shaped(wanted))
+            own = _slope(network, numbers, images, labels, weights)
+            return distance(network.shaped(own), network.shaped(wanted))
 
-        change, state = self._descent.update(jax.grad(apart)(images), state)
+        change, state = descent.update(jax.grad(apart)(images), state)
         return optax.apply_updates(images, change), state
+
+    return descent.init, improved
 
 
 def distance(own: ConvNet, wanted: ConvNet) -> Array:
-    """One less the cosine of the gradients of all that leads to an output, summed over outputs and layers;
-    gradients of scales and offsets are left out, as published."""
+    """One minus the cosine between two gradients by the weights that lead to an output, summed over the outputs
+    of all layers; gradients by scales and offsets are left out, as published."""
     total = jnp.float32(0.0)
     for ours, theirs in zip(_weights(own), _weights(wanted), strict=True):
         products = (ours * theirs).sum(axis=0)

@@ -22,7 +22,7 @@ from .matched_set import OPTIMISERS, MatchedSet
 GRADIENT = "network's gradient"
 """Name of the question that every step asks."""
 ROWS_AT_ONCE = 16
-"""Rows whose gradients are made at once: with more, what lies between layers outgrows the cache."""
+"""Rows whose gradients are made at once: with more, what layers hand to each other outgrows the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class PSG(AbstractMethod):
         Each step measures the sum of a ConvNet's gradients over a Poisson batch, every row's clipped to
         norm `clip`, under add/remove of one row, with discrete Gaussian noise. Networks start from the
         public seed and learn from the images alone. Events: Poisson-sampled Gaussians, networks x moments
-        x batches of them, each one that is carried out, and one Gaussian for the class counts. The
+        x batches of them, as many as are carried out, and one Gaussian for the class counts. The
         published code carries out one round more than it charges.
     """
 
@@ -72,7 +72,7 @@ class PSG(AbstractMethod):
     learning_rate: float = 0.02
     """Step size of the images, for pixels in [0, 1]."""
     count_share: float = 0.02
-    """Share of the budget for the class counts, by which the images' classes weigh."""
+    """Share of the budget for the class counts, by which the loss weighs classes."""
 
     def __post_init__(self) -> None:
         positive(per_class=self.per_class, networks=self.networks, moments=self.moments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -51,6 +51,7 @@ class TeacherState(NamedTuple):
     """Its own number."""
 
 
+@runtime_checkable
 class Aggregator(Protocol):
     """How the gradients of many teachers become one."""
 

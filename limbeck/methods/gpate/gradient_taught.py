@@ -42,7 +42,7 @@ class AbstractGradientTaught(AbstractTaught):
         return self.aggregator(schema).ballot
 
     def asked_points(self, schema: Schema) -> int:
-        """Rows, or where teachers are linear classes, that they are asked about at once."""
+        """How many rows teachers are asked about at once; where they are linear, how many classes."""
         return len(schema.classes) if self.linear else self.points
 
     def points_each(self, schema: Schema) -> int:

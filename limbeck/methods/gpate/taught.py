@@ -1,5 +1,5 @@
-"""What methods have in common that teachers teach: a generator that sees no rows, and many networks on
-disjoint shards that do."""
+"""What methods with teachers have in common: a generator that sees no rows, and many networks on disjoint
+shards that do."""
 
 from __future__ import annotations
 

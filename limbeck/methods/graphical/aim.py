@@ -62,7 +62,7 @@ class AIM(AbstractGraphical):
         return self.rounds
 
     def weights(self, cliques: Sequence[Clique]) -> np.ndarray:
-        """By how many variables a clique shares with all others: the most central counts for one."""
+        """How many variables a clique shares with all cliques, in units of the largest such number."""
         members = np.zeros((len(cliques), max(max(c) for c in cliques) + 1))
         for number, clique in enumerate(cliques):
             members[number, list(clique)] = 1
@@ -73,7 +73,7 @@ class AIM(AbstractGraphical):
         return math.sqrt(2 / math.pi) * noise  # the mean size of a cell's noise
 
     def allowed(self, knowledge: Knowledge, schema: Schema) -> np.ndarray:
-        """Those with which the model stays small enough: the more rounds are done, the larger."""
+        """Cliques with which the model stays small enough; it may grow from round to round."""
         sizes, known = knowledge.variables.sizes, knowledge.known
         cells = np.asarray([tree_cells(sizes, [*known, clique]) for clique in knowledge.cliques])
         limit = self.model_cells * (len(known) + 1) / self.rounds

@@ -11,7 +11,8 @@ import numpy as np
 from .junction_tree import Clique
 
 LEAST = 1e-12
-"""Chance below which none is told from another: what is given never occurs."""
+"""Sum of chances, in units of the largest, below which the given values are taken never to occur: new ones are
+then drawn as if nothing were given."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class ConditionalTable:
     def draw(self, codes: np.ndarray, rng: np.random.Generator) -> None:
         """Fill in the new variables of rows of codes (rows, variables).
 
-        The rows in which the same is given divide the interval from 0 to 1 into even steps, each takes the
-        value in whose part of the cumulated chances its step falls.
+        Rows with the same given values are spread evenly over the cumulated chances, so that among them each
+        new value comes as often as its chance says, to a row.
         """
         sizes = self.chances.shape
         places, kinds = _flat(codes, self.given, sizes[: len(self.given)])

@@ -140,7 +140,7 @@ def _marginals(
 
 
 def _summed(log_values: np.ndarray, whole: Clique, part: Clique) -> np.ndarray:
-    """Sums over all variables but a part's, of numbers and as one given by their logarithms."""
+    """Sums over all variables but a part's; numbers and sums are given by their logarithms."""
     axes = axes_without(part, whole)
     if not axes:
         return log_values

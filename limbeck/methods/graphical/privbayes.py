@@ -48,7 +48,8 @@ class PrivBayes(AbstractGraphical):
     parents: int | Auto = "auto"
     """Columns that a column is drawn given, at most. "auto": 2, and 1 with more than some thirty columns."""
     trust: float = 1.0
-    """Noise, in standard deviations of a count, that is mixed into every table as rows of no dependence. Free."""
+    """Rows that are mixed into every table as if the column depended on no other, in units of the standard deviation
+    of a count's noise. Free."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

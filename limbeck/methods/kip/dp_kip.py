@@ -65,7 +65,7 @@ class DPKIP(AbstractKernelMethod):
     """
 
     name: ClassVar[str] = "dp-kip"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     family: ClassVar[str] = "kernel inducing points"
     good_for: ClassVar[str] = "labelled data: a few rows per class for the papers' kernels"
     papers: ClassVar[tuple[str, ...]] = (

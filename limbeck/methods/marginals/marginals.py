@@ -39,6 +39,7 @@ from .noisy_cells import (
     cleared_counts,
     count_error,
     filled_cells,
+    in_filled_bins,
     numbered,
 )
 from .pair_counts import PAIRS, SINGLES, PairCounts, all_groups, groups_per_column, pair_groups
@@ -183,9 +184,10 @@ class Marginals(AbstractMeasureOnce):
 
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         counts = private.ask(COUNTS)
+        rows = in_filled_bins(private.schema, counts)
         singles = private.ask(SINGLES, self.map_spec("single_columns", seed))
         if self._correlated(private.schema):
-            measured = {COUNTS: counts, SINGLES: singles}
+            measured = {COUNTS: rows, SINGLES: singles}
             if self._scored(private.schema):
                 spec = self.map_spec("class_scores", seed)
                 measured[CLASS_SCORES] = private.ask(
@@ -193,13 +195,15 @@ class Marginals(AbstractMeasureOnce):
                 )
             chances = self._chances(private.schema, measured)
             spec, state = self.map_spec("column_scores", seed), {"chances": chances}
-            return measured | {CORRELATIONS: private.ask(CORRELATIONS, spec, state)}
+            correlations = private.ask(CORRELATIONS, spec, state)
+            return measured | {COUNTS: counts, CORRELATIONS: correlations}
         noise = private.noise_of(PAIRS)
-        groups = self._groups(private.schema, counts.values, singles, noise)
+        groups = self._groups(private.schema, rows.values, singles, noise)
         pairs = private.ask(PAIRS, self.map_spec("column_pairs", seed), {"groups": groups})
         matrices = pairs.values.reshape(len(counts.values), *ColumnPairs.shape_of(groups))
         measured = {COUNTS: counts, SINGLES: singles, PAIRS: pairs._replace(values=matrices)}
-        return measured | self._measured_triples(private, measured, seed, progress)
+        known = measured | {COUNTS: rows}
+        return measured | self._measured_triples(private, known, seed, progress)
 
     def _measured_triples(
         self, private: Private, measured: dict[str, Measurement], seed: int, progress: Progress
@@ -239,10 +243,11 @@ class Marginals(AbstractMeasureOnce):
         seed: int,
         progress: Progress,
     ) -> Product:
-        weights, size = class_weights(measured[COUNTS].values)
+        counts = in_filled_bins(schema, measured[COUNTS])
+        _, size = class_weights(counts.values)
         fitted = self._by_correlations if self._correlated(schema) else self._by_pairs
         return Product(
-            source=fitted(schema, measured, seed, progress),
+            source=fitted(schema, {**measured, COUNTS: counts}, seed, progress),
             rows=schema.rows or max(1, round(size)),
             measurements=values_of(measured),
         )

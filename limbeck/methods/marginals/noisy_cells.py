@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ...features import Cells
+from ...privacy import Measurement
 from ...schema import Schema, bins_of
 
 FALSE_ALARMS = 0.02
@@ -54,6 +55,16 @@ def cleared_counts(
                 cleared[:, place] *= clear
         start += cells.count
     return cleared
+
+
+def in_filled_bins(schema: Schema, counts: Measurement) -> Measurement:
+    """Noisy numbers of rows of each class, with nothing in a target's bins that seem to be empty: bounds are
+    often wide, and noise taken for rows far out spoils what is predicted of all others."""
+    if schema.target is None or len(counts.values) < 2:
+        return counts
+    errors = np.full(len(counts.values), count_error(counts.noise))
+    filled = clear_cells(counts.values, errors)
+    return counts._replace(values=counts.values * filled) if filled.any() else counts
 
 
 def possible_cells(schema: Schema, columns: Sequence[Cells]) -> np.ndarray:

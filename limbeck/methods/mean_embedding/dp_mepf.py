@@ -41,7 +41,7 @@ class DPMEPF(AbstractMeanEmbedding):
         their squares, each of norm 1, under add/remove of one row, with discrete Gaussian noise calibrated
         jointly. Events: three Gaussians. The network's file is public data: the guarantee holds for
         the rows, not for what the network was trained on, and the certificate names it. The published
-        program divides by exact class counts, and measures without noise by which it chooses among generators.
+        program divides by exact class counts, and chooses among generators by a score without noise.
 
     >>> from limbeck import Image, Category
     >>> label = Category(name="label", values=("a", "b"), label=True)
@@ -141,7 +141,7 @@ class DPMEPF(AbstractMeanEmbedding):
 
     def _network(self, shape: tuple[int, int, int], classes: int, seed: int) -> ConvNet | ResNet18:
         arrays = self._file.arrays() if self.network else None
-        # What a file's network tells apart is its own affair: how wide it is, and how many classes it knows.
+        # A file's network has its own width, and its own number of classes.
         first, last = (
             (".filters[0]", ".bias")
             if self.architecture == "convnet"

@@ -71,7 +71,7 @@ class PEARL(AbstractMeanEmbedding):
     adversary_rate: float = 0.3
     """Step size of the adversary in parts of the generator's; 0: all frequencies count the same. Free."""
     caution: float = 1.0
-    """How dear it is to the adversary to forget frequencies: weight of the weights' distance from equal ones.
+    """What the adversary pays for weights that are not equal: weight of their divergence from equal ones.
     Without it a few frequencies, those with most noise, would be all that counts. Free."""
 
     def __post_init__(self) -> None:

@@ -98,7 +98,6 @@ class MeasureOnce(AbstractMeasureOnce):
         "ScatterNets (DP-KIP-ScatterNet) for Privacy Preserving Data Distillation. TMLR 2024.",
     )
     fixed_size: ClassVar[bool] = True
-    takes_targets: ClassVar[bool] = False
     free: ClassVar[frozenset[str]] = frozenset(
         {
             "per_class",
@@ -176,7 +175,12 @@ class MeasureOnce(AbstractMeasureOnce):
 
     def questions(self, schema: Schema) -> list[Asked]:
         classes = len(schema.classes)
-        if not schema.label or classes < 2:
+        if schema.target and classes < 2:
+            raise LimbeckError(
+                f"{self.name} needs at least two bins of the target '{schema.target.name}', and there are few "
+                "rows for them. Declare bins = 2 or more in the schema, or use marginals."
+            )
+        if classes < 2:
             raise LimbeckError(
                 f"{self.name} needs a label with at least two classes; declare one in the schema."
             )

@@ -20,14 +20,20 @@ learning rate."""
 def linear_features(
     schema: Schema, *, size: int, length_scales: Sequence[float], seed: int
 ) -> Scattering | Fourier:
-    """Features of norm 1 for a linear head: scattering for images, random Fourier ones for tables."""
+    """Features of norm 1 for a linear head: scattering for images, random Fourier ones for tables, of all that
+    a target is predicted from."""
     if schema.image:
         height, width, channels = schema.image.shape
         return Scattering(height=height, width=width, channels=channels, normalisation="group")
+    seen = None
+    if schema.target:  # else the teacher would read off the bin what it is to learn
+        seen = np.ones(schema.slots)
+        seen[[place.start for column, place in schema.blocks() if column is schema.target]] = 0.0
     return Fourier(
         slots=schema.slots,
         size=size,
         length_scales=tuple(length_scales),
+        slot_weights=None if seen is None else tuple(seen),
         key=jax.random.fold_in(jax.random.key(seed), 1),
     )
 

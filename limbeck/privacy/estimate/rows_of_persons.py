@@ -53,7 +53,7 @@ def shares_of(counts: np.ndarray) -> tuple[float, ...]:
     the end that are nothing left out.
 
     >>> shares_of(np.array([30.2, -2.0, 10.8, -0.5]))
-    (0.7439, 0.0, 0.2561)
+    (0.7519, 0.0, 0.2481)
     """
     total = max(float(counts.sum()), 1.0)
     falling = np.sort(counts)[::-1]

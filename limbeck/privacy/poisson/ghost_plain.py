@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ...comparable import comparable
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PlainGradients:
@@ -34,7 +36,7 @@ class PlainGradients:
             part = slice(at, at + self.chunk)
             if (labels[part] >= 0).any():
                 some = (filled(array[part], self.chunk) for array in (slots, labels))
-                yield at, np.asarray(_each(self.loss, given, *some))[: len(slots) - at]
+                yield at, np.asarray(_each(comparable(self.loss), given, *some))[: len(slots) - at]
 
 
 def filled(array: np.ndarray, size: int) -> np.ndarray:

@@ -53,6 +53,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
+from ...comparable import comparable
 from ...errors import LimbeckError
 from ..discrete import discrete_gaussian
 from ..grid import clip_rows, grid_step, weighted
@@ -149,7 +150,7 @@ class GradientSum:
         of each as much as it counts for."""
         if hasattr(source, "prepare"):
             return self._ghost(cast(RowGradients, source), parameters, batch, load, weights)
-        blocks = source.blocks if hasattr(source, "blocks") else _one_block(source)
+        blocks = source.blocks if hasattr(source, "blocks") else _one_block(comparable(source))
         total = np.zeros(self.size, np.int64)
         for piece in _pieces(batch, self.shape):
             slots, labels = load(piece)

@@ -24,11 +24,14 @@ from ghosts import (
     tangent_source,
 )
 
+import limbeck as lk
 from limbeck.features import (
     Support,
 )
+from limbeck.methods.classifiers.dp_sgd import IMAGES_AT_ONCE, ROWS_AT_ONCE
 from limbeck.privacy import (
     FeatureSpaceGradients,
+    PlainGradients,
     RowSums,
 )
 from limbeck.privacy.poisson.gradient_sum import ERROR, GradientSum
@@ -91,6 +94,31 @@ def test_gradients_made_one_by_one_do_not_depend_on_their_place() -> None:
     made = made_rows(source, free, rows, labels)
     order = np.random.default_rng(0).permutation(192)
     assert np.array_equal(made[order], made_rows(source, free, rows[order], labels[order]))
+
+
+@pytest.mark.parametrize("name", ["dense", "pictures"])
+def test_a_networks_gradients_do_not_depend_on_their_place(name: str) -> None:
+    """Nor on the rows beside them: another row in front moves all others by one."""
+    rng, label = np.random.default_rng(1), lk.Category(name="y", values=("a", "b", "c"), label=True)
+    if name == "dense":
+        columns = tuple(lk.Numeric(name=f"x{i}", min=0, max=1) for i in range(7))
+        source, chunk = lk.DPSGD(hidden=(8, 5)), ROWS_AT_ONCE
+    else:
+        columns = (lk.Image(name="image", height=8, width=8, channels=1),)
+        source, chunk = lk.DPSGD(filters=3), IMAGES_AT_ONCE
+    schema = lk.Schema(dataset="d", rows=200, columns=(*columns, label))
+    network: Any = source.network(schema)
+    numbers = np.asarray(network.start(jax.random.key(0)))
+    numbers = numbers + 0.05 * rng.standard_normal(numbers.size).astype(np.float32)
+    plain = PlainGradients(loss=network.row_loss, chunk=chunk)
+    rows = rng.random((2 * chunk, schema.slots), dtype=np.float32)
+    labels = rng.integers(0, 3, len(rows))
+
+    def made(order: np.ndarray) -> np.ndarray:
+        return np.concatenate([g for _, g in plain.blocks(numbers, rows[order], labels[order])])
+
+    order = np.roll(np.arange(len(rows)), 1)
+    assert np.array_equal(made(np.arange(len(rows)))[order], made(order))
 
 
 @pytest.mark.parametrize("make", GHOSTS)

@@ -55,6 +55,23 @@ def test_gradient_sums_are_those_of_the_batch_whatever_its_declared_size(declare
     assert np.allclose(one, two, atol=1e-5)
 
 
+class Heedless:
+    """Gradients that are the same whatever the row, padding too, and whatever the parameters."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def blocks(self, parameters: np.ndarray, slots: np.ndarray, labels: np.ndarray) -> Any:
+        yield 0, np.ones((len(slots), self.size))
+
+
+@pytest.mark.parametrize("rows", [0, 5, 70])
+def test_padding_adds_nothing(rows: int) -> None:
+    """Else a row in its place would move the sum by two gradients."""
+    found = _asked(table_rows(rows), Heedless(10), ONES, rate=1.0, rows=7, multiplier=0.0)
+    assert np.linalg.norm(found) == pytest.approx(rows, rel=1e-3)
+
+
 @pytest.mark.parametrize("rows", [0, 30])
 def test_diverged_parameters_tell_nothing_of_the_rows(rows: int) -> None:
     """A sum that is not a number would say whether a batch was empty."""
@@ -65,8 +82,9 @@ def test_diverged_parameters_tell_nothing_of_the_rows(rows: int) -> None:
             return RowSums(ones, ones, 1, lambda factors: broken * factors.sum())
 
     nowhere = np.full(4, np.nan)
-    found, empty = (_asked(table_rows(n), Endless(), nowhere, size=4, rows=30) for n in (rows, 0))
-    assert np.array_equal(found, empty) and np.isfinite(found).all()
+    for source in (Endless(), Heedless(4)):
+        found, empty = (_asked(table_rows(n), source, nowhere, size=4, rows=30) for n in (rows, 0))
+        assert np.array_equal(found, empty) and np.isfinite(found).all()
 
 
 def test_gradients_of_no_rows_are_noise_of_the_charged_scale() -> None:

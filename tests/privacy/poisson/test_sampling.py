@@ -31,7 +31,7 @@ def test_poisson_batches_are_independent_coins() -> None:
         assert inclusion.sum(axis=1).std() == pytest.approx(math.sqrt(50 * 0.3 * 0.7), rel=0.1)
 
 
-@pytest.mark.parametrize("probability", [0.0, 0.03, 0.5, 1.0])
+@pytest.mark.parametrize("probability", [0.0, 1e-4, 0.03, 0.5, 1.0])
 def test_coins_have_their_probability(probability: float) -> None:
     count = 100_000
     rows = Rows(np.arange(count, dtype=np.float32)[:, None] // 2, np.zeros(count, np.int32))
