@@ -25,7 +25,7 @@ rng = np.random.default_rng(0)
 columns = (lk.Numeric(name="x", min=0, max=1), lk.Numeric(name="y", min=0, max=1),
            lk.Category(name="c", values=(0, 1), label=True))
 rows = pd.DataFrame({{"x": [{CANARY}] * 60, "y": rng.random(60), "c": [0, 1] * 30}})
-schema = lk.Schema(dataset="d", rows=60, columns=columns)
+schema = lk.Schema(dataset="d", rows=60, columns=columns, lifetime=lk.Lifetime(filter="sum"))
 lk.distill(lk.read(rows, schema), small_method(sys.argv[1]), lk.Budget(5.0, 1e-5), check=False,
            ledger=lk.Ledger(sys.argv[2]))
 """
