@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scale_page
 from _measure import HERE, keep
 from _plot import lines as plot
 from scale_runs import csv, parquet
@@ -241,6 +242,12 @@ def show(results: dict[str, Any]) -> None:
     if "spark" in results:
         lines += executors(results["spark"])
     keep("scale", {"cells": results}, "\n".join(lines) + "\n")
+    slopes = {
+        (axis, method): slope(on_axis(results, method, axis), axis, "cpu")
+        for axis in AXES
+        for method in METHODS
+    }
+    scale_page.write(results, ratios(results), slopes)
 
 
 def small(shape: Cell) -> Cell:

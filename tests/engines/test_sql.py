@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ from engine_cases import COUNTS, FLOATS, SCHEMA, as_table, measured, people
 import limbeck as lk
 from limbeck.engines import Table, read_table
 from limbeck.features.cells import Cells
+from limbeck.privacy import Noise
 from limbeck.schema import Numbers, Person
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'limbeck[sql]'")
@@ -42,6 +45,38 @@ def test_duckdb_counts_what_is_counted_here(base: Table, here: str) -> None:
     found, release = measured(read_table(base, SCHEMA), COUNTS)
     assert found == here
     assert release.certificate["engine"]["name"] == "sql"
+
+
+class Listening:
+    """A cursor that notes what it is asked."""
+
+    def __init__(self, cursor: Any, said: list[str]) -> None:
+        self._cursor, self._said = cursor, said
+
+    def execute(self, text: str) -> Any:
+        self._said.append(text)
+        return self._cursor.execute(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+
+def test_no_statement_holds_a_key_or_casts_a_text(
+    base: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    connect = Table.connect
+    monkeypatch.setattr(Table, "connect", lambda table: Listening(connect(table), said))
+    measured(read_table(base, SCHEMA), COUNTS)
+    noise = Noise.from_seed(0)
+    keys = [noise.secret, noise.stream("rows of persons").words(8).tobytes()]
+    shown = [text for key in keys for text in (key.hex(), base64.b64encode(key).decode()[:-4])]
+    assert sum("GROUP BY" in text for text in said) > 20
+    assert not any(key in text for key in shown for text in said)
+    columns = [column.name for column in SCHEMA.columns]
+    for text in said:  # only constants have a type of their own
+        assert "CAST(" not in text.upper()
+        assert not any(f'"{name}"::' in text or f"{name})::" in text for name in columns)
 
 
 def test_a_query_is_read_here_in_batches(base: Table, here: str, tmp_path: Path) -> None:
