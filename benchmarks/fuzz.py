@@ -272,6 +272,25 @@ def release(world: World, rng: random.Random) -> None:
         lk.Release.load(folder)
 
 
+def questions(world: World, rng: random.Random) -> None:
+    """A certificate whose settings, or whose method, are others: what it asked is worked out and compared."""
+    from limbeck.methods import METHODS
+    from limbeck.release.questions import check_questions, known_method
+
+    made = json.loads(json.dumps(world.certificate))
+    method = rng.choice(list(METHODS)) if rng.random() < 0.7 else made["method"]["name"]
+    kind = METHODS[method]
+    made["method"] |= {
+        "name": method,
+        "version": kind.version,
+        "settings": rejsoned(rng, kind().settings()),
+    }
+    known = known_method(made)
+    if not isinstance(known, str):
+        pictured = rng.random() < 0.5
+        check_questions(made, world.pictured if pictured else world.schema, known)
+
+
 def model(world: World, rng: random.Random) -> None:
     """A damaged model: refused, or read and asked for predictions."""
     folder = _wounded(world, rng, world.model)
@@ -480,6 +499,7 @@ TARGETS: dict[str, tuple[Callable[[World, random.Random], None], int]] = {
     "certificate": (certificate, 7_000),
     "release": (release, 4_000),
     "model": (model, 4_000),
+    "questions": (questions, 3_000),
     "scores": (scores, 5_000),
     "audit": (audit, 3_000),
     "ledger": (ledger, 4_000),

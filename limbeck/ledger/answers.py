@@ -70,11 +70,17 @@ class Answers:
 @contextmanager
 def own_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that its owner alone can read, on the disk when it is closed."""
-    handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise LimbeckError(
+            f"Cannot keep what a run resumes from in {path.parent}: {error.strerror}. Mend that and start the same "
+            "again: nothing is paid twice."
+        ) from None
 
 
 def _file_name(name: str) -> str:

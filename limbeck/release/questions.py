@@ -89,6 +89,11 @@ def _asked(
         raise
     except LimbeckError as error:
         raise ReleaseError(f"The certificate's method cannot be: {error}") from None
+    except Exception as error:  # settings in another's certificate may be of any type and size
+        raise ReleaseError(
+            f"The certificate's method cannot be: its settings are not what {method.name} takes "
+            f"({type(error).__name__})."
+        ) from None
     return {c.name: c.facts() for c in asked}
 
 

@@ -166,6 +166,14 @@ def test_noise_of_each_question_is_looked_at_alone() -> None:
     assert len(tight.wrong_noise({("a", 0): quiet, ("b", 0): loud})) == 2
 
 
+def test_a_price_below_what_is_spent_is_a_broken_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise as charged, and charges that an accountant prices at half."""
+    claimed = tight.claimed
+    monkeypatch.setattr(tight, "claimed", lambda *given: claimed(*given) / 2)
+    found = lk.audit(lk.DPMERF(**TINY), quick=True, parts=("draws",))
+    assert not found.holds and "is claimed" in found.findings[0].says
+
+
 def test_a_leak_round_the_questions_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A method that puts the true number of rows into what it makes."""
     run = lk.DPGAN.run

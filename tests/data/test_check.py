@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import ask, table_rows, table_schema
 
 import limbeck as lk
 from limbeck.cli import main as cli
 from limbeck.ledger import Ledger, paid
 from limbeck.planning import CHECK
-from limbeck.privacy import Private
+from limbeck.privacy import Private, StateCounts
 from limbeck.report import make_report
 from limbeck.schema import counted, far_fewer, fits_of
 
@@ -171,6 +172,18 @@ def test_a_rule_that_many_rows_break_is_doubted(tmp_path: Path, run: Any) -> Non
 
 def test_states_are_counted_per_column() -> None:
     assert counted(np.array([[0, 3], [0, 1]], np.uint8)).tolist() == [[2, 0, 0, 0], [0, 1, 0, 1]]
+
+
+def test_the_check_counts_each_cell_once() -> None:
+    """At no noise: as by hand, rows without a label too."""
+    rows = table_rows(60)
+    rows.loc[::7, "ill"] = "who knows"
+    rows.loc[::5, "income"] = None
+    given = lk.read(rows, table_schema())
+    question = StateCounts.of_schema("states", given.schema)
+    found = ask(given, question, multiplier=0.0).ask("states").values
+    wanted = counted(np.asarray(bare_rows(given).states))
+    assert np.allclose(found.reshape(wanted.shape), wanted, atol=1e-4) and (wanted[:, 1:] > 0).any()
 
 
 # ---- the noisy check of distill -----------------------------------------------------------------

@@ -111,6 +111,7 @@ def test_texts_of_open_columns_are_counted_as_in_one_process() -> None:
     ]
     encoded = [list(spark._encode_task(software, OPEN, [batch])) for batch in batches]
     met = list(spark._bound_task(software, b"key", 2, [b for one in encoded for b in one]))
+    assert max(met[0].column("rank").to_pylist()) == 1  # two of each are kept
     persons = np.asarray([int.from_bytes(p) % 2 for p in met[0].column("person").to_pylist()])
     sums = [
         next(spark._sum_task(software, asked, {}, [met[0].filter(pa.array(persons == half))]))
@@ -119,6 +120,17 @@ def test_texts_of_open_columns_are_counted_as_in_one_process() -> None:
     (together,) = spark._merge_task(software, asked, sums)
     found = parts.merged(asked, together.column(0).to_pylist())
     assert found == here and len(found) > 3 and 0 < sum(found.values()) <= 90
+
+
+def test_texts_of_rows_without_a_label_are_of_no_one() -> None:
+    """Where rows are protected, not persons, nothing else keeps them out of the counts."""
+    schema = replace(OPEN, person=None, unit="row")
+    rows = people().drop(columns="who", errors="ignore")
+    (raw,) = lk.read(rows, schema)._source.chunks(schema)
+    given, _, texts = parts.encoded_part(raw, schema)
+    codes = texts["town"].codes
+    assert (codes[given.labels < 0] == -1).all() and (codes[given.labels >= 0] >= 0).any()
+    assert (given.labels < 0).any()
 
 
 def test_a_workers_error_says_nothing_of_a_row() -> None:

@@ -74,6 +74,16 @@ def test_an_array_that_claims_to_be_endless_is_refused(tmp_path: Path) -> None:
         lk.read(tmp_path / "x.npz", image_schema())
 
 
+def test_a_header_that_is_cut_short_is_refused(tmp_path: Path) -> None:
+    """NumPy tries it as one of Python 2, and says what its tokens are."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1L,"
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("images.npy", content)
+    with pytest.raises(lk.LimbeckError, match="no whole file of arrays"):
+        lk.read(tmp_path / "x.npz", image_schema())
+
+
 @pytest.mark.parametrize("fit", [None, "crop"])
 def test_a_huge_picture_is_refused_before_it_is_unpacked(
     fit: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -132,6 +142,20 @@ def test_a_damaged_release_is_refused_in_one_line(sealed: Path, tmp_path: Path, 
     with pytest.raises(lk.LimbeckError) as refused:
         lk.Release.load(folder)
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize("odd", [{"features": "many"}, {"features": 10**30}, {"hidden": 3.5}])
+def test_settings_of_no_kind_are_refused_in_one_line(
+    sealed: Path, tmp_path: Path, odd: dict[str, Any]
+) -> None:
+    folder = Path(shutil.copytree(sealed, tmp_path / "r"))
+    certificate = json.loads((folder / "certificate.json").read_text())
+    certificate["method"]["settings"] |= odd
+    (folder / "certificate.json").write_text(json.dumps(certificate))
+    reseal(folder)
+    with pytest.raises(lk.LimbeckError) as refused:
+        lk.verify(folder)
+    assert "\n" not in str(refused.value)
 
 
 # ---- places ----------------------------------------------------------------------------------

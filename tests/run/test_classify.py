@@ -178,6 +178,13 @@ def test_what_cannot_be_learned_is_refused() -> None:
         lk.plan(lk.DPSGD(), replace(SCHEMA, rows=None), lk.Budget(1.0, 1e-5))
 
 
+def test_a_model_without_noise_wants_a_word(tmp_path: Path) -> None:
+    ledger, given = lk.Ledger(tmp_path / "ledger.sqlite"), lk.read(rows(50), SCHEMA)
+    with pytest.raises(lk.LimbeckError, match="non_private=True"):
+        lk.classify(given, METHODS[0], float("inf"), ledger=ledger, out=tmp_path / "model")
+    assert not (tmp_path / "model").exists() and ledger.accounts() == []
+
+
 def test_gradients_are_divided_by_what_is_drawn() -> None:
     """One public number for the rate and for the divisor: a tenth of the declared rows at most."""
     for rows_, wanted in ((60_000, 2000), (2000, 200), (5, 1)):

@@ -124,6 +124,23 @@ def test_a_folder_that_cannot_be_written_is_named_before_anything_is_paid(
     assert "\n" not in str(refused.value)
 
 
+def test_a_full_disk_beside_the_ledger_is_told_of(
+    ledger: lk.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is paid, and the next call does it all."""
+
+    def full(handle: int) -> None:
+        raise OSError(28, os.strerror(28))  # ENOSPC
+
+    with monkeypatch.context() as patch:
+        patch.setattr("limbeck.ledger.answers.os.fsync", full)
+        with pytest.raises(lk.LimbeckError, match="Cannot keep what a run resumes from") as told:
+            run(ledger)
+    assert "No space left" in str(told.value) and "\n" not in str(told.value)
+    assert ledger.accounts() == []
+    assert run(ledger).certificate["releasable"] and len(ledger.accounts()[0].runs) == 1
+
+
 def test_a_network_drive_without_locks_is_refused_before_anything_is_paid(
     ledger: lk.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,10 +68,12 @@ class Records:
 
 
 def _digests(rows: Rows, key: bytes) -> bytes:
-    """16 bytes of each record's content: its cells and its label."""
+    """16 bytes of each record's content: its cells and its label, as numbers: whether pixels are stored as bytes may
+    turn on a single one of all pictures."""
     parts = []
     for chunk in rows.chunks(1 << 14):
-        cells = np.ascontiguousarray(chunk.cells).reshape(len(chunk), -1).view(np.uint8)
+        wide = np.ascontiguousarray(chunk.cells, np.float32)
+        cells = wide.reshape(len(chunk), -1).view(np.uint8)
         labels = np.ascontiguousarray(chunk.labels, np.int64).view(np.uint8).reshape(-1, 8)
         whole = np.concatenate([cells, labels], axis=1)
         parts += [hashlib.blake2b(row, key=key, digest_size=16).digest() for row in whole]

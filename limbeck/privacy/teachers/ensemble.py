@@ -227,7 +227,9 @@ def _shard(rows: Rows, at: int, key: bytes, choices: list[tuple[int, int]]) -> i
     if rows.labels[at] < 0:
         return -1
     first, count = choices[rows.labels[at]]
-    content = rows.cells[at].tobytes() + int(rows.labels[at]).to_bytes(8, "little")
+    content = rows.cells[at].astype(np.float32).tobytes() + int(rows.labels[at]).to_bytes(
+        8, "little"
+    )
     if rows.sharing is not None:
         content = rows.sharing.persons[at].tobytes()
     digest = hashlib.blake2b(content, key=key, digest_size=16).digest()

@@ -11,6 +11,7 @@ import pytest
 from limbeck.data import Rows
 from limbeck.privacy import Noise
 from limbeck.privacy.poisson.sampling import PoissonBatches, Records
+from limbeck.privacy.teachers.ensemble import Shards
 
 
 def test_poisson_batches_are_independent_coins() -> None:
@@ -38,6 +39,19 @@ def test_coins_have_their_probability(probability: float) -> None:
     records = Records(rows, Noise.from_seed(1).stream("records"))
     share = len(records.heads(probability, Noise.from_seed(1).stream("coins"))) / count
     assert abs(share - probability) < 5 * np.sqrt(probability * (1 - probability) / count) + 1e-12
+
+
+def test_how_pixels_are_stored_changes_no_coin_and_no_shard() -> None:
+    """Pictures of bytes are of floats as soon as one of them holds a pixel that is none."""
+    pixels, labels = np.random.default_rng(0).integers(0, 256, (60, 9)), np.zeros(60, np.int32)
+    found = []
+    for kind in (np.uint8, np.float32):
+        rows, noise = Rows(pixels.astype(kind), labels), Noise.from_seed(3)
+        records = Records(rows, noise.stream("records"))
+        shards = Shards(rows, 7, noise.stream("shards"))
+        coins = noise.stream("coins")
+        found.append((records.heads(0.4, coins).tolist(), shards.of_row.tolist()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("place", [0, 7, 20])
