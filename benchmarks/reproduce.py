@@ -33,7 +33,7 @@ from limbeck.papers.bench import NotRun
 from limbeck.papers.exhibit import Cell, Exhibit, find, names
 from limbeck.papers.keep import Keep
 from limbeck.papers.result import DONE, QUOTED, Report, Result
-from limbeck.papers.running import code_of, identity_of, minutes_of, reproduce
+from limbeck.papers.running import TAKES, code_of, identity_of, minutes_of, reproduce
 
 PAGES = HERE / "reproduce"
 CELLS = PAGES / "cells.json"
@@ -106,11 +106,15 @@ def states(report: Report) -> dict[str, int]:
 
 
 def reasons(report: Report) -> str:
-    """Why cells were not run, shortly: the most frequent reason first."""
-    notes = [
-        r.note.split(":")[0].split(".")[0] for r in report.results if r.status != DONE and r.note
-    ]
-    return "; ".join(sorted(set(notes), key=lambda note: -notes.count(note))[:3])
+    """Why cells were not run, shortly: how long those would take whose data are here, then what else."""
+    left = [r for r in report.results if r.status not in (DONE, QUOTED)]
+    slow = [r.cell for r in left if r.note.startswith(TAKES)]
+    # Several figures of one score are one run.
+    runs = {str(identity_of(cell, 0, cell.quick)): minutes_of(cell, cell.quick) for cell in slow}
+    notes = [r.note.split(":")[0].split(".")[0] for r in left if r.cell not in slow]
+    others = sorted(set(notes), key=lambda note: -notes.count(note))[:3]
+    hours = sum(runs.values()) / 60
+    return "; ".join(([f"time: about {hours:.1f} hours"] if runs else []) + others)
 
 
 def drawn(path: Path, counts: dict[str, dict[str, int]]) -> None:
