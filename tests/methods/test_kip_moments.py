@@ -20,10 +20,12 @@ from limbeck.methods.kip.class_moments import (
 )
 from limbeck.methods.mean_embedding.spreads import SPREADS
 from limbeck.privacy import Measurement
+from limbeck.schema import Lifetime
 
 SCHEMA = lk.Schema(
     dataset="moments",
     rows=4000,
+    lifetime=Lifetime(epsilon=30.0, delta=0.5, filter="sum"),
     columns=(
         lk.Numeric(name="far", min=-100.0, max=100.0),
         lk.Category(name="kind", values=("a", "b", "c")),
