@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...arrays import AnyArray
 from ...features import Places
 from ...schema import Schema
 from ..mean_embedding.spreads import RANGE_DEVIATIONS, axes_from
@@ -33,7 +34,7 @@ class InRanges(eqx.Module):
     def norm_bound(self) -> float:
         return float(np.sqrt(self.size))
 
-    def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows slots"]:
+    def __call__(self, rows: Float[AnyArray, "rows slots"]) -> Float[Array, "rows slots"]:
         low, wide = (jnp.asarray(side, jnp.float32) for side in (self.low, self.wide))
         return jnp.clip((rows - low) / wide, 0.0, 1.0)
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...arrays import AnyArray
 from ...features import Places
 from ...privacy import Measurement, Sum
 from ...schema import Schema
@@ -50,7 +51,7 @@ class RowsAndSquares(eqx.Module):
         numbers = len(self.numbers)
         return float(np.sqrt(numbers * (USUAL_UNITS**2 + USUAL_UNITS**4) + self.columns - numbers))
 
-    def __call__(self, rows: Float[Array, "rows slots"]) -> Float[Array, "rows size"]:
+    def __call__(self, rows: Float[AnyArray, "rows slots"]) -> Float[Array, "rows size"]:
         counted = jnp.clip((rows - self.centre) / self.unit, -MOST_UNITS, MOST_UNITS)
         squares = counted[:, np.asarray(self.numbers, int)] ** 2
         both = jnp.concatenate([counted, squares], axis=1)
