@@ -182,12 +182,15 @@ def ratios(results: dict[str, Any]) -> list[str]:
             lines.append(
                 f"- {method}, 10^7 rows of 20 columns: peak {many:.2f} GiB, {many / few:.2f} times that of 10^6."
             )
-        if cores := results.get(f"{method}/cores"):
+        cores = results.get(f"{method}/cores", {})
+        if all("measuring" in run for run in cores.values()) and cores:
             one, two = cores["1"], cores["2"]
             lines.append(
                 f"- {method}, {one['rows']:,} rows: {one['seconds']:.1f} s on one core, {two['seconds']:.1f} s on "
                 f"two: {one['seconds'] / two['seconds']:.2f} times as fast, with {two['cpu'] / one['cpu']:.2f} "
-                "times the seconds of a core." + company(cores)
+                f"times the seconds of a core; reading and measuring alone {one['measuring']:.1f} and "
+                f"{two['measuring']:.1f} s: {one['measuring'] / two['measuring']:.2f} times."
+                + company(cores)
             )
     if both := results.get("csv"):
         plain, ours = both["pandas"], both["limbeck"]
@@ -247,7 +250,10 @@ def show(results: dict[str, Any]) -> None:
         for axis in AXES
         for method in METHODS
     }
-    scale_page.write(results, ratios(results), slopes)
+    told = ratios(results)
+    if "spark" in results:
+        told.append(f"- Marginals on Spark, {SPARK_ROWS:,} rows: {executors(results['spark'])[-1]}")
+    scale_page.write(results, told, slopes)
 
 
 def small(shape: Cell) -> Cell:

@@ -204,6 +204,23 @@ def group_cells(cells: Cells, counts: np.ndarray, *, most: int, floor: float) ->
     return np.append(groups, groups.max() + 1) if cells.missing else groups
 
 
+def joined_groups(cells: Cells, groups: np.ndarray, counts: np.ndarray, *, most: int) -> np.ndarray:
+    """The group of each of a column's cells when groups are joined until there are at most so many; "missing"
+    still stands alone.
+
+    Args:
+        cells: The column.
+        groups: The group of each cell, from 0, as `group_cells` gives it.
+        counts: Noisy, non-negative counts of its cells.
+        most: Number of groups of values, at most.
+    """
+    own = groups[: cells.values]
+    weights = np.bincount(own, counts[: cells.values])
+    joined = _runs(weights, most, 0.0) if cells.ordered else _frequent(weights, most, 0.0)
+    found = joined[own]
+    return np.append(found, found.max() + 1) if cells.missing else found
+
+
 def _frequent(weights: np.ndarray, most: int, floor: float) -> np.ndarray:
     """Each frequent value alone, all others together."""
     order = np.argsort(-weights, kind="stable")

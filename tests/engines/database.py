@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
@@ -43,6 +44,8 @@ def no_server() -> str:
     """Why there is no server to start; nothing where there is one."""
     if not list(Path(PROGRAMS).glob("*/bin/initdb")):
         return "there is no PostgreSQL server"
+    if os.geteuid() == 0 and "postgres" not in {user.pw_name for user in pwd.getpwall()}:
+        return "PostgreSQL does not run as root, and there is no user postgres"
     return "" if importlib.util.find_spec("psycopg") else "psycopg is not installed"
 
 
