@@ -192,6 +192,7 @@ def spark(place: str, rows: int, count: int, classes: int, workers: int) -> Any:
             data.engine._encoded().rdd.getNumPartitions(),
             sum(sizes),
         )
+        found["all"] = session_cpu()
         session.stop()
         found |= moved(Path(folder))
     return found | {"phases": phases}
@@ -255,4 +256,6 @@ def moved(folder: Path) -> dict[str, int]:
 if __name__ == "__main__":
     given = json.loads(sys.argv[1])
     measure = {"run": run, "pandas": pandas, "summed": summed, "spark": spark}[given.pop("kind")]
-    print(json.dumps(measure(**given)))
+    found = measure(**given)
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    print(json.dumps({"all": own.ru_utime + own.ru_stime} | found))

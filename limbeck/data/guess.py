@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from ..schema import UNFILLED, Values, duration_seconds, spelled_by, toml_value
@@ -89,7 +90,7 @@ def guess_thousands(raws: Mapping[str, Values], decimal: str) -> str | None:
     for mark in SEPARATORS if decimal == "." else ():
         for texts in columns:
             if any(_reads(t, (".", mark)) and not _reads(t, PLAIN) for t in texts) and _most(
-                texts, lambda t, mark=mark: _reads(t, (".", mark))
+                texts, partial(_reads, marks=(".", mark))
             ):
                 return mark
     return None

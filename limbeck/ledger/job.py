@@ -50,10 +50,8 @@ class Job(LockedFolder, Answers):
     def begin(self, run: str, secret: bytes, digest: str, plan: Mapping[str, Any]) -> None:
         """Keep what a resumed run needs; written before the charge and before any noise."""
         words = {"digest": digest, "plan": json.dumps(plan), "run": run}
-        for name, content in {
-            "secret": secret,
-            **{k: v.encode() for k, v in words.items()},
-        }.items():
+        files = {"secret": secret} | {name: text.encode() for name, text in words.items()}
+        for name, content in files.items():
             with own_file(self.folder / name) as file:
                 file.write(content)
 

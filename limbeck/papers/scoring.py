@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -35,7 +36,7 @@ PAIR = tuple(c for c in TWELVE if c.name in ("logistic regression", "multi-layer
 RIDGE = 1e-3
 EPOCHS, EPOCH_ROWS = 300, 1_000
 """A ConvNet sees at most EPOCHS times so many images; larger sets get fewer epochs."""
-CNN_TRAINING = {"epochs": 10, "learning_rate": 0.05, "batch": 64}
+CNN_TRAINING: dict[str, Any] = {"epochs": 10, "learning_rate": 0.05, "batch": 64}
 """How paper 003's CNN is trained: its 600 epochs of 100,000 images would take days here. Rate times
 steps is about the paper's."""
 FRECHET_ROWS = 2_000

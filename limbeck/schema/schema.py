@@ -21,6 +21,8 @@ import pandas as pd
 from ..errors import SchemaError
 from .category import Category
 from .columns import Column
+from .decoding import collapsed, decoded
+from .facts import facts_of
 from .fresh_ids import with_fresh_ids
 from .image import Image
 from .lifetime import Lifetime, is_number
@@ -28,6 +30,7 @@ from .numeric import Numeric
 from .person import Person
 from .raw import Raw, Scalar
 from .rules import Learned
+from .settling import settled_schema
 from .tables import Tables, check_rules, written_tables
 from .target import check_one_predicted, target_bins
 from .unread import Unread
@@ -268,27 +271,11 @@ class Schema:
 
     def collapse(self, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Slots made by a generator to cells; categories and gaps are drawn from their weights."""
-        parts = [
-            c.collapse(slots[:, at], rng) for c, at in self.blocks() if not isinstance(c, Image)
-        ]
-        return np.stack(parts, axis=1)
+        return collapsed(self, slots, rng)
 
     def decode(self, cells: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
         """Cells and label codes to a table with the owner's columns, order, kinds and ranges."""
-        if self.rules:
-            return self.table(self.learned.values(cells, labels))
-        place = {c.name: i for i, c in enumerate(self.inputs)}
-        series = []
-        for column in self.columns:
-            if isinstance(column, Image):
-                raise SchemaError("Images are not decoded to a table.")
-            at = (
-                labels.astype(np.float32)
-                if column.kind == "label"
-                else cells[:, place[column.name]]
-            )
-            series.append(column.decode(at))
-        return with_fresh_ids(series, self.unread, self.person)
+        return decoded(self, cells, labels)
 
     def table(self, values: Mapping[str, np.ndarray]) -> pd.DataFrame:
         """Values of all columns, as `learned` gives them, as a table."""
@@ -296,23 +283,7 @@ class Schema:
 
     def resolve(self, settled: Mapping[str, tuple[Any, ...]]) -> Schema:
         """The schema with estimated bounds (low, high) and values filled in."""
-
-        def settle(column: Column) -> Column:
-            if not column.estimated:
-                return column
-            got = settled[column.name]
-            if isinstance(column, Numeric):
-                low = got[0] if column.min is None else column.min
-                high = got[1] if column.max is None else column.max
-                return replace(column, min=min(low, high), max=max(low, high))
-            assert isinstance(column, Category)
-            # The last value found is the catch-all, to which every other value is mapped.
-            return replace(column, values=tuple(got), outside=str(got[-1]))
-
-        person = self.person
-        if person and person.estimated:
-            person = replace(person, rows_per_person=settled[person.column])
-        return replace(self, columns=tuple(settle(c) for c in self.columns), person=person)
+        return settled_schema(self, settled)
 
     # ---- as a file --------------------------------------------------------------------------
 
@@ -350,36 +321,7 @@ class Schema:
 
     def facts(self) -> dict[str, object]:
         """Plain data, as written into certificates and hashed."""
-        unusual: dict[str, object] = {}  # left out where it says nothing
-        if self.names_are_right:
-            unusual["names_are_right"] = True
-        if self.encoding != "utf-8":
-            unusual["encoding"] = self.encoding
-        if self.delimiter is not None:
-            unusual["delimiter"] = self.delimiter
-        if self.decimal != ".":
-            unusual["decimal"] = self.decimal
-        if self.thousands is not None:
-            unusual["thousands"] = self.thousands
-        columns = [{"name": c.name, "kind": c.kind} | c.facts() for c in self.columns]
-        for unread in self.unread:
-            columns.insert(unread.place, {"name": unread.name, "kind": unread.kind})
-        if self.person:
-            unusual["person"] = self.person.facts()
-        if self.rules:
-            unusual["rules"] = list(self.rules)
-        if self.tables:
-            unusual["tables"] = {text: dict(pairs) for text, pairs in written_tables(self.tables)}
-        return {
-            "dataset": self.dataset,
-            "rows": "measure" if self.rows is None else self.rows,
-            "unit": self.unit,
-            "ignore": list(self.ignore),
-            **unusual,
-            "estimate_share": self.estimate_share,
-            "lifetime": vars(self.lifetime),
-            "column": columns,
-        }
+        return facts_of(self)
 
     @property
     def digest(self) -> str:

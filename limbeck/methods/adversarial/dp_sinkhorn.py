@@ -118,7 +118,7 @@ class DPSinkhorn(AbstractLearnedGenerator):
         self, private: Private, generator: Generator, weights: np.ndarray, key: Array
     ) -> Generator:
         source = self.gradient(private.schema)
-        labels = apportion(weights, self.points)
+        labels = jnp.asarray(apportion(weights, self.points))
         again = np.arange(self.points) < round(self.fresh * self.points)
         learned, rest = eqx.partition(generator, eqx.is_inexact_array)
         state, mean = self._improve.init(learned), learned
