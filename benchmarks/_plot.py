@@ -114,7 +114,7 @@ def beside(
         draw.line((left, top + side, left + side, top), fill="#c0c4ca")
         better = sum(b >= a for a, b in points)
         title = f"{name}: {better} of {len(points)} above"
-        draw.text((left, top - 20), title, fill=COLOURS[number % len(COLOURS)], font_size=14)
+        draw.text((left - 30, top - 20), title, fill=COLOURS[number % len(COLOURS)], font_size=13)
         draw.text((left + side // 2 - 20, top + side + 4), x, fill="black", font_size=12)
         draw.text((left - 34, top + side // 2), y, fill="black", font_size=12)
         for a, b in points:

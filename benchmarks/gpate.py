@@ -70,6 +70,7 @@ def cells() -> Iterator[str]:
             for epsilon in (1, 10):
                 yield f"ours/{data}/{epsilon}/{seed}"
         yield f"ours/credit/1/{seed}"
+        yield f"ours+spread_share=0.1/credit/1/{seed}"
     for data in IMAGES:
         for epsilon in (1, 10):
             yield f"paper/{data}/{epsilon}/0"
@@ -90,7 +91,7 @@ def method_of(variant: str, data: str, epsilon: str) -> lk.GPATE:
         method = lk.GPATE(aggregation="directions")
         if change:
             name, _, value = change.partition("=")
-            method = replace(method, **{name: int(value)})
+            method = replace(method, **{name: json.loads(value)})
     assert isinstance(method, lk.GPATE)
     return method
 
@@ -227,7 +228,8 @@ def table(state: dict[str, Any]) -> str:
             )
     lines += ["", "CNN accuracy on real test images, final epoch.", ""]
     lines += ["| Credit, epsilon 1 | ROC AUC | average precision |", "|---|---|---|"]
-    for variant, key in (("ours", "1"), ("paper", "1"), ("real", "0")):
+    ranges = "ours+spread_share=0.1"
+    for variant, key in (("ours", "1"), (ranges, "1"), ("paper", "1"), ("real", "0")):
         figures = " | ".join(
             mean(f"{variant}/credit/{key}/", score) for score in ("roc_auc", "average_precision")
         )

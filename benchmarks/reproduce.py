@@ -33,12 +33,14 @@ from limbeck.papers.bench import NotRun
 from limbeck.papers.exhibit import Cell, Exhibit, find, names
 from limbeck.papers.keep import Keep
 from limbeck.papers.result import DONE, QUOTED, Report, Result
-from limbeck.papers.running import code_of, identity_of, minutes_of, reproduce
+from limbeck.papers.running import TAKES, code_of, identity_of, minutes_of, reproduce
 
 PAGES = HERE / "reproduce"
 CELLS = PAGES / "cells.json"
 COLOURS = {"run": "#1a7f37", "reduced": "#9a6700", "quoted": "#c0c4ca", "not run": "#f0d4d6"}
 BAR, HIGH, LEFT = 480, 22, 220
+DISTANCES = ("likelihood", "frechet", "marginals")
+"""Scores of which less is better: they are in no summary of the others."""
 
 
 def score_tables() -> list[Exhibit]:
@@ -106,11 +108,16 @@ def states(report: Report) -> dict[str, int]:
 
 
 def reasons(report: Report) -> str:
-    """Why cells were not run, shortly: the most frequent reason first."""
-    notes = [
-        r.note.split(":")[0].split(".")[0] for r in report.results if r.status != DONE and r.note
-    ]
-    return "; ".join(sorted(set(notes), key=lambda note: -notes.count(note))[:3])
+    """Why cells were not run, shortly: how long those would take whose data are here, then what else."""
+    left = [r for r in report.results if r.status not in (DONE, QUOTED)]
+    slow = [r.cell for r in left if r.note.startswith(TAKES)]
+    # Several figures of one score are one run.
+    runs = {str(identity_of(cell, 0, cell.quick)): minutes_of(cell, cell.quick) for cell in slow}
+    notes = [r.note.split(":")[0].split(".")[0] for r in left if r.cell not in slow]
+    others = sorted(set(notes), key=lambda note: -notes.count(note))[:3]
+    hours = sum(runs.values()) / 60
+    told = f"{hours:,.0f}" if hours > 10 else f"{hours:.1f}"
+    return "; ".join(([f"time: about {told} hours"] if runs else []) + others)
 
 
 def drawn(path: Path, counts: dict[str, dict[str, int]]) -> None:
@@ -133,15 +140,11 @@ def drawn(path: Path, counts: dict[str, dict[str, int]]) -> None:
 
 
 def compared(results: list[tuple[Exhibit, Result]]) -> dict[str, list[tuple[float, float]]]:
-    """By method, the paper's number and ours of every cell that was run, as shares of one."""
+    """By method, the paper's number and ours of every cell that was run, as shares of one; without distances."""
     found: dict[str, list[tuple[float, float]]] = {}
     for table, result in results:
         quote = result.cell.theirs or result.cell.beside
-        if (
-            result.mean is None
-            or quote is None
-            or table.cells[0].score in ("likelihood", "frechet")
-        ):
+        if result.mean is None or quote is None or table.cells[0].score in DISTANCES:
             continue
         scale = 100.0 if table.percent else 1.0
         pair = (quote.value / scale, result.mean / scale)
@@ -155,7 +158,8 @@ def maker_of(cell: Cell) -> str:
         return f"{cell.making} rows" if cell.making == "real" else cell.making
     recipe = cell.recipe.partition("#")[0]
     name = cell.method or next(n for n in sorted(METHODS, key=len)[::-1] if recipe.startswith(n))
-    return f"{name}, published settings" if recipe else f"{name}, our settings"
+    ours = not recipe or recipe.endswith("-presets")
+    return f"{name}, our settings" if ours else f"{name}, published settings"
 
 
 def differences(pairs: dict[str, list[tuple[float, float]]]) -> list[str]:
@@ -216,7 +220,7 @@ def main() -> None:
         "",
         "## The papers' numbers and ours",
         "",
-        "Cells that were run, as shares of one; those that several tables have count once in each.",
+        "Cells that were run, as shares of one, distances left out; those that several tables have count once in each.",
         "",
         *(differences(pairs) if pairs else ["None yet."]),
         "",

@@ -234,5 +234,5 @@ def _audit_of(folder: Path, release: Release) -> Audit | None:
     path = beside(folder)
     if not path.exists():
         return None
-    found = Audit.load(path)
-    return found if found.release == certificate_digest(release.certificate) else None
+    audit = Audit.load(path)
+    return audit if audit.release == certificate_digest(release.certificate) else None

@@ -24,6 +24,7 @@ from .flat import FlatNetwork as FlatNetwork
 from .flat import seen_images as seen_images
 from .generator import GENERATORS as GENERATORS
 from .generator import Generator as Generator
+from .generator import TableGenerator as TableGenerator
 from .generator import build_generator as build_generator
 from .generator import generate as generate
 from .generator import settle as settle

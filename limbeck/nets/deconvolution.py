@@ -28,8 +28,8 @@ class Spreading(eqx.Module):
     def __call__(self, x: Array) -> Array:
         dims = ("NHWC", "HWIO", "NHWC")
         strides = (STRIDE, STRIDE)
-        made = jax.lax.conv_transpose(x, self.weight, strides, "SAME", dimension_numbers=dims)
-        return made + self.bias
+        spread = jax.lax.conv_transpose(x, self.weight, strides, "SAME", dimension_numbers=dims)
+        return spread + self.bias
 
 
 class DeconvolutionGenerator(eqx.Module):

@@ -161,6 +161,6 @@ def denoising_loss(
     denoiser: Any, images: Array, labels: Array, deviations: Array, noise: Array
 ) -> Float[Array, " rows"]:
     """Mean squared error of each image, weighted so that every size of noise counts alike."""
-    found = denoiser(images + deviations[:, None, None, None] * noise, deviations, labels)
+    denoised = denoiser(images + deviations[:, None, None, None] * noise, deviations, labels)
     weight = 1 / deviations**2 + 1 / DATA_DEVIATION**2
-    return weight * ((found - images) ** 2).mean(axis=(1, 2, 3))
+    return weight * ((denoised - images) ** 2).mean(axis=(1, 2, 3))

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
+import numpy as np
 import optax
 from jaxtyping import Array, PRNGKeyArray
 
@@ -44,7 +45,7 @@ def fit(
         progress: Called with the fraction done.
     """
     weights, rest = eqx.partition(module, eqx.is_inexact_array)
-    held, other = eqx.partition(rest, eqx.is_array)
+    held, other = eqx.partition(rest, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
     leaves, tree = jax.tree_util.tree_flatten(other)
     form = tuple(leaves), tree
     start, step = _descent(comparable(loss), form, learning_rate, steps, falling, memory)

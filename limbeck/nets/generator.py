@@ -29,7 +29,14 @@ PIECE_IMAGES = 100
 
 
 class TableGenerator(eqx.Module):
-    """Fully connected; a softmax per category, a sigmoid per number, pixel and "missing" slot."""
+    """Fully connected; a softmax per category, a sigmoid per number, pixel and "missing" slot.
+
+    Args:
+        schema: Of the rows.
+        code, hidden: Latent numbers, and widths of the hidden layers.
+        low, wide: Where each slot's range begins and how wide it is, if that is not [0, 1].
+        key: For the weights.
+    """
 
     layers: list[Dense]
     norms: list[Norm]
@@ -37,12 +44,22 @@ class TableGenerator(eqx.Module):
     soft: tuple[tuple[int, int], ...] = eqx.field(static=True)
     classes: int = eqx.field(static=True)
     code: int = eqx.field(static=True)
+    low: tuple[float, ...] = eqx.field(static=True)
+    wide: tuple[float, ...] = eqx.field(static=True)
 
     def __init__(
-        self, schema: Schema, *, code: int, hidden: tuple[int, ...], key: PRNGKeyArray
+        self,
+        schema: Schema,
+        *,
+        code: int,
+        hidden: tuple[int, ...],
+        low: tuple[float, ...] = (),
+        wide: tuple[float, ...] = (),
+        key: PRNGKeyArray,
     ) -> None:
         keys = jax.random.split(key, len(hidden) + 1)
         self.code, self.classes = code, len(schema.classes)
+        self.low, self.wide = low, wide
         widths = (code + self.classes, *hidden)
         self.layers = [
             Dense(a, b, key=k) for a, b, k in zip(widths, widths[1:], keys[1:], strict=False)
@@ -61,6 +78,8 @@ class TableGenerator(eqx.Module):
         slots = jax.nn.sigmoid(logits)
         for start, stop in self.soft:
             slots = slots.at[:, start:stop].set(jax.nn.softmax(logits[:, start:stop], axis=1))
+        if self.low:
+            return jnp.asarray(self.low, jnp.float32) + jnp.asarray(self.wide, jnp.float32) * slots
         return slots
 
 

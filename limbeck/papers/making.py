@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -82,15 +83,18 @@ def unpaid_of(cell: Cell) -> str:
 
 
 def _recipe_of(cell: Cell) -> Recipe | None:
-    path = recipe_path(cell.recipe) if cell.recipe else None
-    if path is None:
-        return None
     try:
-        return Recipe.load(path)
+        return _recipe(cell.recipe) if cell.recipe else None
     except LimbeckError:
         if cell.method:  # a recipe without this variant: the method's defaults then
             return None
         raise
+
+
+@cache
+def _recipe(name: str) -> Recipe | None:
+    path = recipe_path(name)
+    return None if path is None else Recipe.load(path)
 
 
 def make_rows(

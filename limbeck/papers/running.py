@@ -46,6 +46,10 @@ SCORES_ROOM = "limbeck.scores"
 """Room whose code takes part in every score: a change in it makes all of them anew."""
 
 
+TAKES = "takes about"
+"""What a cell's note begins with that only its time keeps from being run."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """How much a run would compute, known before it begins."""
@@ -209,7 +213,7 @@ def _ahead(cell: Cell, quick: bool) -> str:
     minutes = max(minutes_of(cell, quick), 1.0)
     long = f"{minutes / 60:.0f} hours" if minutes > 90 else f"{math.ceil(minutes)} minutes"
     how = ", reduced" if _reduced(cell, quick) else ""
-    return f"takes about {long} on two cores{how}"
+    return f"{TAKES} {long} on two cores{how}"
 
 
 def _reduced(cell: Cell, quick: bool) -> bool:

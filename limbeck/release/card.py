@@ -167,8 +167,8 @@ def _rules(certificate: Mapping[str, Any]) -> str:
     rules = certificate["data"]["schema"].get("rules")
     if not rules:
         return ""
-    told = "".join(f"{line}\n" for line in rule_sentences(certificate))
-    return f"## Rules between columns\n\n{_bullets([f'`{rule}`' for rule in rules])}\n{told}\n"
+    kept = "".join(f"{line}\n" for line in rule_sentences(certificate))
+    return f"## Rules between columns\n\n{_bullets([f'`{rule}`' for rule in rules])}\n{kept}\n"
 
 
 def rule_sentences(certificate: Mapping[str, Any]) -> list[str]:

@@ -77,8 +77,8 @@ def redo(folder: Path, method_class: type[AbstractMethod]) -> Redone:
             f"{', '.join(wrong)}: does not follow from the measurements and public seeds of the "
             "certificate, which give other contents on this machine."
         )
-    made = "rows" if still_open else "rows, and what they come from,"
-    return Redone(f"{made} follow from the release's own numbers, in the same bytes", still_open)
+    what = "rows" if still_open else "rows, and what they come from,"
+    return Redone(f"{what} follow from the release's own numbers, in the same bytes", still_open)
 
 
 def _source(release: Release, method: AbstractMethod) -> tuple[RowSource, tuple[str, ...]]:

@@ -41,12 +41,12 @@ class Drawn:
         """The certificate, which says how the rules were kept, where there are any."""
         if not schema.rules:
             return dict(certificate)
-        told = {
+        kept = {
             "kept": "in every released row",
             "drawn_again": round(self.again / max(self.rows, 1), 4),
             "drawn_evenly": round(self.evenly / max(self.rows, 1), 4),
         }
-        return {**certificate, "data": {**certificate["data"], "rules": told}}
+        return {**certificate, "data": {**certificate["data"], "rules": kept}}
 
 
 def draw(
@@ -109,24 +109,24 @@ class _Ruled:
             check_given(self.learned, given.values)
         if self.later and given is None:
             return self._chosen(rows, seed)
-        found = self._attempt(self.wanted, rows, seed)
-        bad = self._bad(found, given)
+        attempt = self._attempt(self.wanted, rows, seed)
+        bad = self._bad(attempt, given)
         again = int(bad.sum())
         if self.source.kind != "distilled":
-            self._redraw(found, bad, seed)
+            self._redraw(attempt, bad, seed)
         evenly = int(bad.sum())
         if evenly:
-            self._mend(found, bad, given, np.random.default_rng([seed, 7]))
-        self._check(found, given)
-        return found, again, evenly
+            self._mend(attempt, bad, given, np.random.default_rng([seed, 7]))
+        self._check(attempt, given)
+        return attempt, again, evenly
 
     def _attempt(self, wanted: Wanted, rows: int, seed: int) -> Values:
         cells, labels = self.source.draw(self.schema, rows, seed=seed, wanted=wanted)
         given = wanted.given.values if wanted.given is not None else {}
         undecided = {c.name: given[c.name] for c in self.learned.undecided if c.name in given}
-        found = self.learned.values(cells, labels, undecided)
+        columns = self.learned.values(cells, labels, undecided)
         fixed = {name: values for name, values in given.items() if not np.isnan(values).all()}
-        return self.given.completed(found, fixed) if fixed else found
+        return self.given.completed(columns, fixed) if fixed else columns
 
     def _bad(self, found: Values, given: Given | None) -> np.ndarray:
         """Rows that hold a forbidden combination, differ from what is given, or are not as wanted."""
@@ -206,9 +206,9 @@ class _Ruled:
 
         table, _ = chosen_rows(some, meets, rows, np.random.default_rng(seed), self.words)
         again = round(rows * (1 - counts[1] / counts[0]))
-        found = dict(zip(names, table.T.copy(), strict=True))
-        self._check(found, None)
-        return found, again, 0
+        chosen = dict(zip(names, table.T.copy(), strict=True))
+        self._check(chosen, None)
+        return chosen, again, 0
 
     def _check(self, found: Values, given: Given | None) -> None:
         """Nothing leaves that breaks a rule."""

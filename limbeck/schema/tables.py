@@ -32,14 +32,14 @@ def written_tables(tables: object) -> tuple[tuple[str, tuple[tuple[str, str], ..
     named = dict(tables) if isinstance(tables, Mapping | tuple | list) else None
     if named is None:
         raise _not_tables(tables)
-    found = []
+    written = []
     for text, table in named.items():
         pairs = table.items() if isinstance(table, Mapping) else table
         if not isinstance(text, str) or isinstance(pairs, str):
             raise _not_tables(tables)
         spelled = tuple((canonical(given), canonical(value)) for given, value in pairs)
-        found.append((" ".join(text.split()), spelled))
-    return tuple(found)
+        written.append((" ".join(text.split()), spelled))
+    return tuple(written)
 
 
 def parse_tables(raw: object, folder: Path | None) -> dict[str, Mapping[str, Any] | Pairs]:
@@ -51,17 +51,17 @@ def parse_tables(raw: object, folder: Path | None) -> dict[str, Mapping[str, Any
     """
     if not isinstance(raw, dict):
         raise _not_tables(raw)
-    found: dict[str, Mapping[str, Any] | Pairs] = {}
+    parsed: dict[str, Mapping[str, Any] | Pairs] = {}
     for text, table in raw.items():
         if isinstance(table, str):
-            found[text] = _read_csv(text, (folder or Path()) / table)
+            parsed[text] = _read_csv(text, (folder or Path()) / table)
         elif isinstance(table, dict) and all(
             isinstance(v, str | int | float) for v in table.values()
         ):
-            found[text] = table
+            parsed[text] = table
         else:
             raise _not_tables(raw)
-    return found
+    return parsed
 
 
 def _read_csv(text: str, path: Path) -> list[tuple[str, str]]:

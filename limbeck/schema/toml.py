@@ -93,9 +93,11 @@ def parse(text: str, where: str, folder: Path | None = None) -> Schema:
     kept = [c for c in columns if c.get("name") not in ignore]
     parsed = [_column(c, place, text, where) for place, c in enumerate(kept)]
     if raw.get("confirmed") is not True:
-        line = _line_of(text, None, "confirmed")
+        line, before = _line_of(text, None, "confirmed"), ""
+        if not line and re.search(r"^\s*confirmed\s*=", text, re.MULTILINE):
+            before = " before the first [section]"
         raise SchemaError(
-            f"{where}{line}: the schema is a draft. Check it, then set confirmed = true."
+            f"{where}{line}: the schema is a draft. Check it, then set confirmed = true{before}."
         )
     rows = _rows(raw.get("rows"), text, where)
     try:

@@ -178,3 +178,9 @@ def test_a_saved_schema_is_the_same_when_loaded(tmp_path: Path) -> None:
     assert lk.Schema.load(tmp_path / "schema.toml") == schema
     with pytest.raises(lk.SchemaError, match="Cannot write .*nowhere"):
         schema.save(tmp_path / "nowhere" / "schema.toml")
+
+
+def test_a_confirmation_below_the_top_is_said_to_stand_there() -> None:
+    text = 'dataset = "d"\nrows = 9\n[lifetime]\nconfirmed = true\n[[column]]\nname = "x"\nkind = "float"\nmin = 0\nmax = 1\n'
+    with pytest.raises(lk.SchemaError, match=r"confirmed = true before the first \[section\]"):
+        lk.Schema.parse(text)

@@ -88,7 +88,7 @@ class DPSinkhorn(AbstractLearnedGenerator):
 
     def gradient(self, schema: Schema) -> SinkhornGradient:
         """What is measured of a batch."""
-        told = schema.image is not None and self.detail
+        smooth = schema.image is not None and self.detail
         return SinkhornGradient(
             points=self.points,
             slots=schema.slots,
@@ -97,7 +97,7 @@ class DPSinkhorn(AbstractLearnedGenerator):
             class_cost=self.class_cost,
             absolute=self.absolute,
             basis=low_frequencies(schema.image.shape, self.detail)
-            if told and schema.image
+            if smooth and schema.image
             else None,
         )
 

@@ -57,5 +57,7 @@ class SanitisedInterface:
 
     def restore(self, tallies: Sequence[np.ndarray], draws: Any, answering: np.ndarray) -> Array:
         """The noisy gradients, (points, width); sees no critic."""
-        found = tallies[0].reshape(self.points, self.width) * (self.clip * math.sqrt(self.points))
-        return jnp.asarray(found, jnp.float32)
+        gradients = tallies[0].reshape(self.points, self.width) * (
+            self.clip * math.sqrt(self.points)
+        )
+        return jnp.asarray(gradients, jnp.float32)

@@ -41,7 +41,7 @@ def varied_rows(
     leaves, tree = jax.tree_util.tree_flatten(numbers)
     count = max(1, len(codes) // ROWS_EACH)
     bounds = [len(codes) * n // count for n in range(count + 1)]
-    made = []
+    rows = []
     for own, first, last in zip(jax.random.split(key, count), bounds, bounds[1:], strict=False):
         keys = jax.random.split(own, len(leaves))
         moved = [
@@ -52,5 +52,5 @@ def varied_rows(
             for leaf, k in zip(leaves, keys, strict=True)
         ]
         other = eqx.combine(jax.tree_util.tree_unflatten(tree, moved), rest)
-        made.append(seen_rows(other, phi, codes[first:last], labels[first:last]))
-    return jnp.concatenate(made)
+        rows.append(seen_rows(other, phi, codes[first:last], labels[first:last]))
+    return jnp.concatenate(rows)

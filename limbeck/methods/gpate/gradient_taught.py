@@ -11,11 +11,14 @@ import jax
 import numpy as np
 
 from ...draws import normal
-from ...errors import positive
-from ...nets import Generator
-from ...privacy import Faculty, Private, Question
+from ...errors import LimbeckError, fraction, positive
+from ...features import Places
+from ...nets import Generator, TableGenerator
+from ...privacy import Asked, Faculty, Private, Question, Sum
 from ...schema import Schema
+from ..mean_embedding.spreads import SPREADS, NumbersAndSquares
 from .critic import Aggregator, GradientCritic
+from .ranges import InRanges, ranges_from
 from .student import Student
 from .taught import AbstractTaught
 
@@ -29,10 +32,50 @@ class AbstractGradientTaught(AbstractTaught):
     """Steps of the generator after each answer; more of them follow it further, at no cost."""
     cooling: bool = False
     """Whether the generator's rate falls to nothing along half a cosine."""
+    spread_share: float = 0.0
+    """Share of the budget for means and spreads of a table's numbers: teachers see rows, and the generator makes
+    them, in ranges about where they really lie. Worth it where declared ranges are far wider than that."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(generator_steps=self.generator_steps)
+        if self.spread_share:
+            fraction(spread_share=self.spread_share)
+
+    def check(self, schema: Schema) -> None:
+        super().check(schema)
+        if self.spread_share and (schema.image or self._viewed(schema) != "rows"):
+            raise LimbeckError(
+                "Means and spreads (spread_share) are for tables whose rows teachers see as they are; "
+                "choose spread_share = 0."
+            )
+
+    def questions(self, schema: Schema) -> list[Asked]:
+        *counts, votes = super().questions(schema)
+        if not self.spread_share:
+            return [*counts, votes]
+        features = self.spread_map(schema, 0)
+        spreads = Sum.of_features(SPREADS, features, schema, by="all")
+        return [
+            *counts,
+            Asked(question=spreads, share=self.spread_share),
+            Asked(question=votes.question, share=1 - self.spread_share),
+        ]
+
+    def spread_map(self, schema: Schema, seed: int) -> NumbersAndSquares:
+        """What is measured for means and spreads."""
+        return NumbersAndSquares(Places(schema))
+
+    def measured_ranges(
+        self, private: Private, counts: np.ndarray, seed: int
+    ) -> tuple[dict[str, list[float]], dict[str, np.ndarray]]:
+        if not self.spread_share:
+            return {}, {}
+        schema = private.schema
+        if not self.count_epsilon:  # only the declared number of rows is known then
+            counts = np.full(len(schema.classes), (schema.rows or 1) / len(schema.classes))
+        sums = private.ask(SPREADS, self.map_spec("spread_map", seed)).values
+        return ranges_from(schema, np.ravel(sums), counts), {SPREADS: sums}
 
     @abc.abstractmethod
     def aggregator(self, schema: Schema) -> Aggregator:
@@ -81,7 +124,9 @@ class AbstractGradientTaught(AbstractTaught):
     ) -> Generator:
         schema, student = private.schema, self.student()
         aggregator = self.aggregator(schema)
-        phi = self.seen_features(schema, seed)
+        phi: Any = self.seen_features(schema, seed)
+        if isinstance(generator, TableGenerator) and generator.low:
+            phi = InRanges(generator.low, generator.wide)
         state, mean = student.start(generator), generator
         teachers = Faculty(self.critic(schema, seed, of_class), phi, of_class)
         answering = np.asarray(of_class or (self.teachers,) * len(schema.classes))

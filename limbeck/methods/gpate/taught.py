@@ -280,7 +280,8 @@ class AbstractTaught(AbstractMethod):
         counts = measured.get(COUNTS, np.ones(classes))
         weights, size = class_weights(counts)
         of_class = self.teachers_of_classes(schema, np.ravel(counts))
-        settings = self._generator_settings(schema)
+        ranges, more = self.measured_ranges(private, np.ravel(counts), seed)
+        settings = self._generator_settings(schema) | ranges
         build_key, ask_key = jax.random.split(jax.random.key(seed))
         generator = build_generator(schema, settings, key=build_key)
         generator = self.taught(private, generator, of_class, seed=seed, key=ask_key)
@@ -288,8 +289,14 @@ class AbstractTaught(AbstractMethod):
         return Product(
             source=trained_source(generator, settings, weights, key=norm_key),
             rows=schema.rows or max(1, round(size)),
-            measurements=measured,
+            measurements=measured | more,
         )
+
+    def measured_ranges(
+        self, private: Private, counts: np.ndarray, seed: int
+    ) -> tuple[dict[str, list[float]], dict[str, np.ndarray]]:
+        """Ranges in which the generator makes numbers, and the measurements that tell them; none: as declared."""
+        return {}, {}
 
     def _generator_settings(self, schema: Schema) -> dict[str, Any]:
         settings: dict[str, Any] = {"code": self.code, "hidden": list(self.hidden)}

@@ -80,18 +80,18 @@ def fit_model(
         pace *= 2.0
         for _ in range(HALVINGS):
             tried = [p - pace * s for p, s in zip(potentials, slope, strict=True)]
-            made = _marginals(tree, tried, total)
-            now, further = _loss(tree, terms, made)
+            expected = _marginals(tree, tried, total)
+            now, further = _loss(tree, terms, expected)
             fall = sum(
                 float((s * (old - new)).sum())
-                for s, old, new in zip(slope, marginals, made, strict=True)
+                for s, old, new in zip(slope, marginals, expected, strict=True)
             )
             if loss - now >= 0.5 * fall:
                 break
             pace *= 0.5
         else:
             break  # no step helps any more
-        potentials, marginals, loss, slope = tried, made, now, further
+        potentials, marginals, loss, slope = tried, expected, now, further
         progress((step + 1) / steps)
     return GraphicalModel(tree, tuple(potentials), tuple(marginals))
 

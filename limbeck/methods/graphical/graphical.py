@@ -154,13 +154,13 @@ class AbstractGraphical(AbstractMeasureOnce):
     def _cliques(self, schema: Schema) -> list[Clique]:
         """What may be chosen: from the schema alone."""
         limits = self._limits(schema)
-        found = cliques_within(limits, self.degrees(schema), self.clique_cells)
-        if _cells(found, limits) > MOST_CANDIDATE_CELLS:
+        cliques = cliques_within(limits, self.degrees(schema), self.clique_cells)
+        if _cells(cliques, limits) > MOST_CANDIDATE_CELLS:
             raise LimbeckError(
                 f"{len(schema.inputs)} columns have too many cliques for {self.name}. Use fewer groups "
                 f"than {self.groups}, or marginals."
             )
-        return found
+        return cliques
 
     # ---- asking them --------------------------------------------------------------------------------
 

@@ -79,16 +79,16 @@ def _eliminated(sizes: Sequence[int], cliques: Iterable[Clique]) -> list[Clique]
         for v in clique:
             near[v] |= set(clique) - {v}
     weight = {v: _cells(sizes, {v} | near[v]) for v in near}
-    found = []
+    arising = []
     while near:
         v = min(near, key=lambda u: (weight[u], u))
         others = near.pop(v)
-        found.append(tuple(sorted({v} | others)))
+        arising.append(tuple(sorted({v} | others)))
         for u in others:
             near[u] = (near[u] | others) - {u, v}
         for u in others:
             weight[u] = _cells(sizes, {u} | near[u])
-    return found
+    return arising
 
 
 def _maximal(cliques: Iterable[Clique]) -> list[Clique]:

@@ -76,8 +76,8 @@ class PrivBayes(AbstractGraphical):
         wanted = min(self._parents(schema), len(before)) + 1
         new = [len(set(clique) - before) for clique in knowledge.cliques]
         full = [len(clique) == wanted for clique in knowledge.cliques]
-        found = np.asarray([n == 1 and f for n, f in zip(new, full, strict=True)])
-        return found if found.any() else np.asarray([n == 1 for n in new])
+        fitting = np.asarray([n == 1 and f for n, f in zip(new, full, strict=True)])
+        return fitting if fitting.any() else np.asarray([n == 1 for n in new])
 
     def tables_of(
         self, knowledge: Knowledge, seed: int, *, last: bool, progress: Progress

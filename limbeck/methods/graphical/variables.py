@@ -116,8 +116,10 @@ def group_limits(schema: Schema, grid: int, most: int) -> tuple[int, ...]:
 def cliques_within(limits: Sequence[int], degrees: Sequence[int], most_cells: int) -> list[Clique]:
     """All cliques of so many variables whose cells are not too many; constants are left out."""
     telling = [v for v, size in enumerate(limits) if size > 1]
-    found = itertools.chain.from_iterable(itertools.combinations(telling, d) for d in degrees)
-    return [c for c in found if math.prod(limits[v] for v in c) <= most_cells]
+    combinations = itertools.chain.from_iterable(
+        itertools.combinations(telling, d) for d in degrees
+    )
+    return [c for c in combinations if math.prod(limits[v] for v in c) <= most_cells]
 
 
 def expected_counts(

@@ -12,7 +12,7 @@ import optax
 from jaxtyping import Array
 
 from ...errors import LimbeckError, choice, fraction, positive, unless_auto
-from ...features import Support, centred, features_of, gaussian_support, pull_back, with_ridge
+from ...features import Support, centred, gaussian_support, pull_back
 from ...nets import rate_schedule
 from ...privacy import Asked, FeatureSpaceGradients, Gradients, Histogram, Measurement, Private
 from ...schema import Schema
@@ -23,7 +23,7 @@ from ..part import Auto
 from ..source import Distilled
 from .domain import kept_to_domain
 from .feature_basis import feature_basis, pulled_size
-from .kernel import SupportRegression
+from .kernel import SupportRegression, View, condition_number
 from .kernel_method import AbstractKernelMethod
 from .private_start import START, START_SHARE, START_SPREAD, STARTS, PrivateStart, usual
 
@@ -101,8 +101,8 @@ class DPKIP(AbstractKernelMethod):
     (published): then `clip` acts as a second learning rate, as in the papers' tables."""
     start: str = "auto"
     """What learned rows start from: noise, as the papers say; noisy means of the classes (means; auto for tables);
-    or of clusters within them (prototypes; auto for images), as many as can be told from noise. Where a class has
-    more rows to learn than means, the others are deformed copies."""
+    or of clusters within them (prototypes; auto for images), as many as can be told from noise, the others being deformed
+    copies; or, for tables, draws with each class's noisy means and spreads in measured ranges (moments)."""
     start_share: float | Auto = "auto"
     """Share of the budget for such means, class counts included; noise costs nothing. Auto: 0.1 for images,
     0.8 for tables."""
@@ -240,13 +240,15 @@ class DPKIP(AbstractKernelMethod):
         measured = self._measure_first(private, seed)
         label_key, start_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), 1))
         labels = self._labels(schema, measured, label_key)
+        first = self._private_start(schema)
+        view = first.view(schema, measured) or self.view(schema)
         regression = SupportRegression(
-            support=self._start(schema, labels, measured, start_key),
+            support=self._start(schema, labels, measured, start_key, view),
             class_weights=self._class_weights(schema, measured),
             ridge=self.ridge,
-            view=self.view(schema),
+            view=view,
         )
-        condition = self._condition(schema, regression, seed)
+        condition = condition_number(self.kernel, schema, regression, seed)
         progress(f"start (condition number of the kernel {condition:.1e})", 1.0)
         learned = self._learn(private, regression, seed)
         return Product(
@@ -277,7 +279,12 @@ class DPKIP(AbstractKernelMethod):
         return {COUNTS: private.ask(COUNTS)} if self._counts_wanted else {}
 
     def _start(
-        self, schema: Schema, labels: np.ndarray, measured: dict[str, Measurement], key: Array
+        self,
+        schema: Schema,
+        labels: np.ndarray,
+        measured: dict[str, Measurement],
+        key: Array,
+        view: View,
     ) -> Support:
         """Rows that the steps will move: of noise, or where the means are. Numbers that are never
         learned are of noise always."""
@@ -292,20 +299,8 @@ class DPKIP(AbstractKernelMethod):
         if self.start == "noise":
             return noise
         seed = int(jax.random.bits(key))
-        rows = self.view(schema)(self._private_start(schema).rows(schema, measured, labels, seed))
+        rows = view(self._private_start(schema).rows(schema, measured, labels, seed))
         return replace(noise, start=np.where(noise.masks, rows, noise.start))
-
-    def _condition(self, schema: Schema, regression: SupportRegression, seed: int) -> float:
-        """How much worse than its inputs the first regression may be: near-copies make it large."""
-        rows = regression.support.start
-        if self.kernel.has_features:
-            phi = features_of(self.kernel.features(schema, seed), rows.astype(np.float32))
-            gram = phi.astype(np.float64) @ phi.T
-        else:
-            with jax.enable_x64(True):
-                seen = jnp.asarray(rows, jnp.float64)
-                gram = np.asarray(self.kernel.function(schema, seed)(seen, seen))
-        return float(np.linalg.cond(with_ridge(gram, self.ridge)))
 
     def _class_weights(self, schema: Schema, measured: dict[str, Measurement]) -> np.ndarray:
         """Factors of the classes' losses; their mean over noisy rows is about one."""

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ...errors import LimbeckError
-from ...features import Support, centred, row_loss
+from ...features import Support, centred, features_of, row_loss, with_ridge
 from ...nets import filled_network
 from ...privacy import FeatureGradients, PlainGradients, PulledGradients
 from ...schema import Image, Schema
@@ -184,3 +184,18 @@ def image_of(schema: Schema) -> Image:
     if schema.image is None:
         raise LimbeckError("This kernel is for images, and the schema declares a table.")
     return schema.image
+
+
+def condition_number(
+    kernel: AbstractKernel, schema: Schema, regression: SupportRegression, seed: int
+) -> float:
+    """How much worse than its inputs the first regression may be: near-copies make it large."""
+    rows = regression.support.start
+    if kernel.has_features:
+        phi = features_of(kernel.features(schema, seed), rows.astype(np.float32))
+        gram = phi.astype(np.float64) @ phi.T
+    else:
+        with jax.enable_x64(True):
+            seen = jnp.asarray(rows, jnp.float64)
+            gram = np.asarray(kernel.function(schema, seed)(seen, seen))
+    return float(np.linalg.cond(with_ridge(gram, regression.ridge)))

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ...privacy import Asked, Histogram, Measurement, Private
+from ...errors import LimbeckError
+from ...privacy import Asked, Histogram, MapSpec, Measurement, Private
 from ...schema import Schema
 from ..class_counts import COUNTS
+from ..mean_embedding.spreads import SPREADS
 from ..measure_once.findings import (
     CLASS_MEANS,
     CLUSTERS,
@@ -30,8 +32,18 @@ from ..measure_once.private_prototypes import (
     measure_prototypes,
 )
 from ..measure_once.start_rows import rows_from_prototypes, with_deformed_copies
+from . import class_moments
+from .class_moments import (
+    MOMENTS,
+    counted_in,
+    moments_asked,
+    rows_from_moments,
+    spreads_asked,
+    view_of,
+)
+from .kernel import View
 
-STARTS = ("noise", "means", "prototypes")
+STARTS = ("noise", "means", "prototypes", "moments")
 """What learned rows can start from."""
 START = {"images": "prototypes", "tables": "means"}
 """What learned rows start from, unless something else is set."""
@@ -39,6 +51,8 @@ START_SPREAD = {"images": 0.3, "tables": 1.0}
 """Standard deviation of the noise that learned rows start from, unless another is set."""
 START_SHARE = {"images": 0.1, "tables": 0.8}
 """Share of the budget for means to start from, unless another is set."""
+SPREAD_PART = 0.1
+"""Part of what a start from moments costs that goes to the ranges."""
 COUNT_PART = 0.03
 """Part of what a start costs that goes to the class counts."""
 PARTS = {MEAN: 0.02, CLASS_MEANS: 0.12, CLUSTERS: 0.24, PROTOTYPES: 0.62}
@@ -62,20 +76,36 @@ class PrivateStart:
 
     def asked(self, schema: Schema) -> list[Asked]:
         """The questions, with their shares of the whole budget."""
+        counts = Asked(question=Histogram.of_classes(COUNTS, schema), share=self.share * COUNT_PART)
+        if self.kind == "moments":
+            return [counts, *self._asked_moments(schema)]
         whole = sum(PARTS[name] for name in self._names)
         left = self.share * (1 - COUNT_PART) / whole
         shares = {name: left * PARTS[name] for name in self._names}
-        counts = Histogram.of_classes(COUNTS, schema)
-        asked = [Asked(question=counts, share=self.share * COUNT_PART)]
-        asked += asked_class_means(schema, shares)
+        asked = [counts, *asked_class_means(schema, shares)]
         if PROTOTYPES in shares:
             asked += asked_prototypes(schema, self.per_class, shares)
         return asked
 
+    def _asked_moments(self, schema: Schema) -> list[Asked]:
+        if schema.image:
+            raise LimbeckError(
+                'start = "moments" is for tables; images start from means or prototypes.'
+            )
+        rest = 1 - COUNT_PART - SPREAD_PART
+        return [
+            Asked(question=spreads_asked(schema), share=self.share * SPREAD_PART),
+            Asked(question=moments_asked(schema), share=self.share * rest),
+        ]
+
     def measure(self, private: Private, seed: int) -> dict[str, Measurement]:
         """The noisy answers by name, class counts among them."""
         measured = {COUNTS: private.ask(COUNTS)}
-        if PROTOTYPES in self._names:
+        if self.kind == "moments":
+            measured[SPREADS] = private.ask(SPREADS, _spec("spread_map", seed))
+            known = {"spreads": measured[SPREADS].values, "counts": measured[COUNTS].values}
+            measured[MOMENTS] = private.ask(MOMENTS, _spec("moment_map", seed), known)
+        elif PROTOTYPES in self._names:
             measure_prototypes(private, measured, self.per_class, seed)
         else:
             measure_class_means(private, measured, seed)
@@ -87,7 +117,9 @@ class PrivateStart:
         """A row (slots,) in [0, 1] for each label code, (rows, slots): no two of a class alike."""
         rng = np.random.default_rng(seed)
         most = int(np.bincount(labels).max())
-        if PROTOTYPES in measured:
+        if MOMENTS in measured:
+            candidates = rows_from_moments(schema, measured, most, rng)
+        elif PROTOTYPES in measured:
             candidates = rows_from_prototypes(schema, read_prototypes(schema, measured), most, rng)
         else:
             means = np.clip(read_class_means(schema, measured), 0.0, 1.0)
@@ -98,6 +130,14 @@ class PrivateStart:
             rows[at] = candidates[code, taken[code]]
             taken[code] += 1
         return rows
+
+    def view(self, schema: Schema, measured: dict[str, Measurement]) -> View | None:
+        """What the kernel sees of rows in ranges that the start has measured; None: it has measured none."""
+        return view_of(counted_in(schema, measured)) if MOMENTS in measured else None
+
+
+def _spec(maker: str, seed: int) -> MapSpec:
+    return MapSpec(factory=f"{class_moments.__name__}:{maker}", seed=seed)
 
 
 def usual(setting: Any, by_kind: dict[str, Any], schema: Schema) -> Any:

@@ -209,7 +209,7 @@ class Adversary(eqx.Module):
 
 def _told(measured: Mapping[str, Measurement]) -> dict[str, np.ndarray]:
     """The answers, and how noisy the typical distance is."""
-    told = values_of(measured)
+    answers = values_of(measured)
     if DISTANCE in measured:
-        told[SCALE] = np.asarray(measured[DISTANCE].noise)
-    return told
+        answers[SCALE] = np.asarray(measured[DISTANCE].noise)
+    return answers

@@ -180,11 +180,11 @@ class FeatureSpaceGradients:
 
     def of_seen(self, rows: np.ndarray) -> np.ndarray:
         """Features in the directions of the basis, of rows as the features see them."""
-        found = features_of(self.features, rows)
+        phi = features_of(self.features, rows)
         if self.basis is None:
-            return found
+            return phi
         with np.errstate(all="ignore"):
-            return _double_product(found, self.basis).astype(np.float32)
+            return _double_product(phi, self.basis).astype(np.float32)
 
     def prepare(self, parameters: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> RowSums:
         phi = np.asarray(parameters, np.float64).reshape(len(self.targets), -1)

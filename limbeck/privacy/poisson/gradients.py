@@ -149,8 +149,8 @@ class _Batches(Session):
         width = np.shape(self._source.row_features(nothing))[1]  # known without any row, too
         for batch in self._access.batches(FEATURE_ROWS):
             slots = padded(schema.expand(batch.cells), FEATURE_ROWS)
-            found = np.asarray(self._source.row_features(slots), np.float32)
-            store.add(found[: len(batch)])
+            features = np.asarray(self._source.row_features(slots), np.float32)
+            store.add(features[: len(batch)])
         return store.close(width)
 
     def partial(self, step: int, state: State) -> np.ndarray:

@@ -100,8 +100,8 @@ def _bound(rule: Combination, column: Column, text: str) -> float:
         if isinstance(column, Date):
             return float((datetime.date.fromisoformat(text) - EPOCH).days)
         if isinstance(column, DateTime):
-            found = datetime.datetime.fromisoformat(text)
-            return float(exact(replace(column, min=found, max=found).number.range[0]))
+            moment = datetime.datetime.fromisoformat(text)
+            return float(exact(replace(column, min=moment, max=moment).number.range[0]))
         bound = duration_seconds(text) if isinstance(column, Duration) else float(text)
         if math.isfinite(bound):
             return bound
@@ -179,8 +179,8 @@ def parts_of(column: Column, tests: Sequence[Test]) -> Parts:
         codes = np.arange(len(column.values))
         signs = np.stack([test.holds(codes) for test in tests], axis=1)
         _, group = np.unique(signs, axis=0, return_inverse=True)
-        found = tuple(codes[group.ravel() == g] for g in range(int(group.max()) + 1))
-        return Parts(column, np.asarray([float(len(c)) for c in found]), found)
+        groups = tuple(codes[group.ravel() == g] for g in range(int(group.max()) + 1))
+        return Parts(column, np.asarray([float(len(c)) for c in groups]), groups)
     lattice, cuts = Lattice.of(column), set()
     low, high, step = float(lattice.low), float(lattice.high), lattice.step
     if step is None:
@@ -253,10 +253,10 @@ class Ties:
             fixed: Where a column must keep its value, (rows,), by name.
             rng: Draws.
         """
-        found = {name: values[name].copy() for name in self.columns}
-        stuck = np.zeros(len(next(iter(found.values()))), bool)
-        for row in np.flatnonzero(self.broken(found)):
-            here = {n: v[row : row + 1] for n, v in found.items()}
+        mended = {name: values[name].copy() for name in self.columns}
+        stuck = np.zeros(len(next(iter(mended.values()))), bool)
+        for row in np.flatnonzero(self.broken(mended)):
+            here = {n: v[row : row + 1] for n, v in mended.items()}
             involved = {n for c in self.clauses if c.broken(here)[0] for n in c.names}
             held = {n for n in self.columns if n in fixed and fixed[n][row]}
             for keep in (held | (set(self.columns) - involved), held):
@@ -268,8 +268,8 @@ class Ties:
                 continue
             for place, (name, parts) in enumerate(self.parts.items()):
                 if name not in keep:
-                    found[name][row] = parts.drawn(choice[place : place + 1], rng)[0]
-        return found, stuck
+                    mended[name][row] = parts.drawn(choice[place : place + 1], rng)[0]
+        return mended, stuck
 
     def _choice(self, row: Values, keep: set[str], rng: np.random.Generator) -> np.ndarray | None:
         """One of the combinations that are left and have these columns' parts."""
@@ -302,12 +302,12 @@ def by_table(
     text: str, decides: Category, label: Category, table: Mapping[int, int]
 ) -> list[Forbidden]:
     """What a table says that decides the label: other values never come with it."""
-    found = []
+    forbidden = []
     for code in sorted(set(table.values())):
         inputs = frozenset(value for value, given in table.items() if given == code)
         others = frozenset(range(len(label.values))) - {code}
-        found.append(Forbidden(text, (Test(decides, codes=inputs), Test(label, codes=others))))
-    return found
+        forbidden.append(Forbidden(text, (Test(decides, codes=inputs), Test(label, codes=others))))
+    return forbidden
 
 
 def parse_table(

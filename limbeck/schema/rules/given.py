@@ -20,14 +20,14 @@ class GivenRows:
         self, cells: Mapping[str, np.ndarray], known: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         """Values of the schema's columns from their own cells; NaN where nothing is known, or missing."""
-        found = {}
+        by_name = {}
         for name, own in cells.items():
             column = self.learned.columns[name]
             values = value_of(column, own.astype(np.float64))
             if isinstance(column, Category):
                 values = np.where(values < len(column.values), values, np.nan)
-            found[name] = np.where(known[name], values, np.nan)
-        return found
+            by_name[name] = np.where(known[name], values, np.nan)
+        return by_name
 
     def encoded(self, name: str, values: np.ndarray) -> np.ndarray:
         """Cells of a column that is learned as it is, from its values; NaN: missing."""
@@ -122,6 +122,6 @@ class GivenRows:
     ) -> dict[str, np.ndarray]:
         """The same after other columns have changed: orders, sums and tables hold again."""
         numbers = {name: values[name] for name in self.learned.numbers.lattices}
-        found = {**values, **self.learned.projected(numbers, fixed)}
-        self.learned.look_up(found)
-        return found
+        again = {**values, **self.learned.projected(numbers, fixed)}
+        self.learned.look_up(again)
+        return again

@@ -58,7 +58,7 @@ class Learned(LearnedColumns):
     def projected(self, values: dict[str, np.ndarray], fixed: Fixed) -> dict[str, np.ndarray]:
         """The nearest numbers that keep all orders and sums: one column after the other is moved, those that
         are fixed not at all."""
-        found: dict[str, np.ndarray] = {}
+        nearest: dict[str, np.ndarray] = {}
         order = [n for n in values if n not in self.decided] + list(self.numbers.turns)
         for name in order:
             if name not in values:
@@ -66,12 +66,12 @@ class Learned(LearnedColumns):
             lattice, own = self.numbers.lattices[name], values[name]
             total = self.numbers.totals.get(name)
             if total is not None:
-                sums = lattice.near(total.of({**values, **found}))
+                sums = lattice.near(total.of({**values, **nearest}))
                 own = np.where(np.isnan(sums) | np.isnan(own), own, sums)
-            low, high = self._room(name, found, len(own))
+            low, high = self._room(name, nearest, len(own))
             moved = np.clip(own, low, np.maximum(low, high))
-            found[name] = np.where(fixed[name], values[name], moved) if name in fixed else moved
-        return {name: found[name] for name in values}
+            nearest[name] = np.where(fixed[name], values[name], moved) if name in fixed else moved
+        return {name: nearest[name] for name in values}
 
     def _room(
         self, name: str, known: Mapping[str, np.ndarray], rows: int
@@ -100,31 +100,31 @@ class Learned(LearnedColumns):
             labels: Label codes (rows,).
             given: Values of undecided columns that take the places of those in the cells; NaN for none.
         """
-        found: dict[str, np.ndarray] = {}
+        by_name: dict[str, np.ndarray] = {}
         if self.label is not None:
-            found[self.label.name] = labels.astype(np.float64)
+            by_name[self.label.name] = labels.astype(np.float64)
         for name, place in self.places.items():
-            found[name] = value_of(self.tight[name], cells[:, place].astype(np.float64))
+            by_name[name] = value_of(self.tight[name], cells[:, place].astype(np.float64))
         for name, values in (given or {}).items():
-            found[name] = np.where(np.isnan(values), found[name], values)
+            by_name[name] = np.where(np.isnan(values), by_name[name], values)
         for name in self.numbers.turns:
-            found[name] = self._decided_number(name, found, cells)
-        self.look_up(found)
-        return found
+            by_name[name] = self._decided_number(name, by_name, cells)
+        self.look_up(by_name)
+        return by_name
 
-    def look_up(self, found: dict[str, np.ndarray]) -> None:
+    def look_up(self, by_name: dict[str, np.ndarray]) -> None:
         """Fill in what tables decide."""
         for rule, table in self.dependences:
             codes = np.asarray([table[i] for i in range(len(table))], np.float64)
-            by = found[rule.decides]
+            by = by_name[rule.decides]
             known = (by >= 0) & (by < len(codes))
             looked = codes[np.where(known, by, 0).astype(np.int64)]
-            own = found.get(rule.decided)
+            own = by_name.get(rule.decided)
             if own is None:
-                found[rule.decided] = looked
+                by_name[rule.decided] = looked
             else:
                 count = len(self.columns[rule.decided].values)  # type: ignore[union-attr]
-                found[rule.decided] = np.where(known & (own < count), looked, own)
+                by_name[rule.decided] = np.where(known & (own < count), looked, own)
 
     def _decided_number(
         self, name: str, found: Mapping[str, np.ndarray], cells: np.ndarray
@@ -166,30 +166,32 @@ class Learned(LearnedColumns):
 
     def broken(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """For each rule the rows that break it, (rows,). A missing cell breaks none."""
-        found = {rule.text: np.zeros(len(next(iter(values.values()))), bool) for rule in self.rules}
+        breaks = {
+            rule.text: np.zeros(len(next(iter(values.values()))), bool) for rule in self.rules
+        }
         with np.errstate(invalid="ignore"):
             for name, limits in self.numbers.limits.items():
                 for upper, side in enumerate((limits.lower, limits.upper)):
                     for limit in side:
                         edge = values[limit.anchor] + float(limit.shift)
                         over = values[name] - edge if upper else edge - values[name]
-                        found[limit.text] |= over > self._slack(name, edge)
+                        breaks[limit.text] |= over > self._slack(name, edge)
             for rule in self.rules:
                 if isinstance(rule, Total):
                     total = self.numbers.totals[rule.left].of(values)
-                    found[rule.text] |= np.abs(values[rule.left] - total) > self._slack(
+                    breaks[rule.text] |= np.abs(values[rule.left] - total) > self._slack(
                         rule.left, total
                     )
         for tie in self.ties:
             for clause in tie.clauses:
-                found[clause.text] |= clause.broken(values)
+                breaks[clause.text] |= clause.broken(values)
         for rule, table in self.dependences:
             codes = np.asarray([table[i] for i in range(len(table))], np.float64)
             by, to = values[rule.decides], values[rule.decided]
             known = (by >= 0) & (by < len(codes)) & (to >= 0)
             known &= to < len(self.columns[rule.decided].values)  # type: ignore[union-attr]
-            found[rule.text] |= known & (codes[np.where(known, by, 0).astype(np.int64)] != to)
-        return found
+            breaks[rule.text] |= known & (codes[np.where(known, by, 0).astype(np.int64)] != to)
+        return breaks
 
     def _slack(self, name: str, values: np.ndarray) -> np.ndarray:
         """By how much floating point may miss."""
@@ -202,10 +204,10 @@ def edge_of(
 ) -> np.ndarray:
     """The greatest of what keeps a column up, or the least of what keeps it down; NaN where nothing does."""
     edges = [values[limit.anchor] + float(limit.shift) for limit in limits]
-    found = edges[0]
+    tightest = edges[0]
     for edge in edges[1:]:
-        found = np.fmin(found, edge) if upper else np.fmax(found, edge)
-    return found
+        tightest = np.fmin(tightest, edge) if upper else np.fmax(tightest, edge)
+    return tightest
 
 
 def value_of(column: Column, cells: np.ndarray) -> np.ndarray:

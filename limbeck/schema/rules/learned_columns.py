@@ -175,8 +175,8 @@ class LearnedColumns:
         """The column that decides a category in every row, and its table; None where none does."""
         if name in self.places:
             return None
-        found = ((self.columns[r.decides], t) for r, t in self.dependences if r.decided == name)
-        return next(found, None)
+        tables = ((self.columns[r.decides], t) for r, t in self.dependences if r.decided == name)
+        return next(tables, None)
 
     @property
     def undecided(self) -> list[Column]:

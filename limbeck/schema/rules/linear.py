@@ -78,9 +78,9 @@ class Lattice:
         if self.step is None:
             return values
         low, step = float(self.low), float(self.step)
-        found = low + step * whole((values - low) / step)
+        near = low + step * whole((values - low) / step)
         digits = max(decimals(self.low), decimals(self.step))
-        return np.round(found, digits)
+        return np.round(near, digits)
 
 
 def decimals(number: Fraction) -> int:
@@ -95,11 +95,11 @@ def common_step(lattices: list[Lattice], shifts: list[Fraction]) -> Fraction | N
     if any(part is None for part in parts):
         return None
     parts += [first.low - o.low - s for o, s in zip(lattices[1:], shifts, strict=True)]
-    found = Fraction(0)
+    step = Fraction(0)
     for part in parts:
         assert part is not None
-        found = _divisor(found, abs(part))
-    return found
+        step = _divisor(step, abs(part))
+    return step
 
 
 def _divisor(a: Fraction, b: Fraction) -> Fraction:
@@ -117,10 +117,10 @@ class Expression:
 
     def of(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """Its value in each row; NaN where one of the columns has none."""
-        found: np.ndarray = np.asarray(float(self.constant))
+        total: np.ndarray = np.asarray(float(self.constant))
         for factor, name in self.terms:
-            found = found + float(factor) * values[name]
-        return found
+            total = total + float(factor) * values[name]
+        return total
 
     def range(self, lattices: Mapping[str, Lattice]) -> tuple[Fraction, Fraction]:
         """Its least and its greatest value."""
@@ -185,13 +185,13 @@ def _factor(rule: Order | Total, left: Column, column: Column) -> Fraction:
         return Fraction(1)
     if {one.__name__, other.__name__} == {"Date", "Numeric"}:
         return Fraction(1)
-    found = kinds.get((one, other))
-    if found is None:
+    factor = kinds.get((one, other))
+    if factor is None:
         _refuse(
             rule,
             f"'{left.name}' is a {left.kind} and '{column.name}' a {column.kind}: these do not add up.",
         )
-    return found
+    return factor
 
 
 def _constant(rule: Order | Total, left: Column, offset: Offset | None) -> Fraction:
@@ -211,12 +211,12 @@ def _constant(rule: Order | Total, left: Column, offset: Offset | None) -> Fract
         )
     if not isinstance(left, Date | DateTime | Duration):
         _refuse(rule, f"'{left.name}' is a {left.kind}, so {offset.words} cannot be added.")
-    found = exact(seconds) * (1 if amount >= 0 else -1)
+    units = exact(seconds) * (1 if amount >= 0 else -1)
     if isinstance(left, Date):
-        found /= DAY
-        if found.denominator != 1:
+        units /= DAY
+        if units.denominator != 1:
             _refuse(rule, f"'{left.name}' counts whole days, got {offset.words}.")
-    return found
+    return units
 
 
 def _refuse(rule: Order | Total, what: str) -> NoReturn:

@@ -101,9 +101,9 @@ def ordered(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Ordered:
             _refuse(
                 texts[name], f"other rules bound '{name}' more tightly than its parts are bounded."
             )
-    found = Ordered(limits, totals, turns, tight, distances)
-    _check_room(found, columns)
-    return found
+    ordered = Ordered(limits, totals, turns, tight, distances)
+    _check_room(ordered, columns)
+    return ordered
 
 
 def _totals(
@@ -226,14 +226,14 @@ def _distances(
     lattices: Mapping[str, Lattice],
     through: Sequence[str] | None = None,
 ) -> Distances:
-    found = Distances(lattices)
+    distances = Distances(lattices)
     ways = None if through is None else [*through, NOTHING]
     for name, sides in limits.items():
         for limit in sides.lower:
-            _note(found, limit, (limit.anchor, name, -limit.shift), ways)
+            _note(distances, limit, (limit.anchor, name, -limit.shift), ways)
         for limit in sides.upper:
-            _note(found, limit, (name, limit.anchor, limit.shift), ways)
-    return found
+            _note(distances, limit, (name, limit.anchor, limit.shift), ways)
+    return distances
 
 
 def _note(

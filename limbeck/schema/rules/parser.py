@@ -80,17 +80,17 @@ class _Parser:
     def _tokens(self) -> list[Token]:
         tokens, place = [], 0
         while place < len(self.text):
-            found = _TOKEN.match(self.text, place)
-            if found is None or found.lastgroup is None:
+            match = _TOKEN.match(self.text, place)
+            if match is None or match.lastgroup is None:
                 self.refuse(
                     f"'{self.text[place:].strip()[:20]}' is not understood. Names and values with "
                     "blanks or signs stand in quotes."
                 )
-            kind, piece = found.lastgroup, found[found.lastgroup]
+            kind, piece = match.lastgroup, match[match.lastgroup]
             if piece in TURNED:
                 self.refuse(f"'{piece}' is no sign; '{TURNED[piece]}' is.")
             tokens.append(Token(kind, piece[1:-1] if kind == "quoted" else piece))
-            place = found.end()
+            place = match.end()
         return tokens
 
     def refuse(self, what: str) -> NoReturn:
