@@ -50,7 +50,9 @@ def lines(
     draw.line((EDGE + 20, 40, EDGE + 20, height - EDGE, width - 20, height - EDGE), fill="black")
     for value in at if len(at) < 12 else (at[0], at[len(at) // 2], at[-1]):
         draw.text((across(value) - 10, height - EDGE + 8), f"{value:g}", fill="black", font_size=12)
-    for value in (min(every), (min(every) + max(every)) / 2, max(every)):
+    least, most = min(every), max(every)
+    middle = math.sqrt(least * most) if logarithmic[1] else (least + most) / 2
+    for value in (least, middle, most):
         draw.text((6, down(value) - 7), f"{value:.3g}", fill="black", font_size=12)
     draw.text((width // 2, height - 26), x, fill="black", font_size=14)
     draw.text((6, 8), y, fill="black", font_size=14)

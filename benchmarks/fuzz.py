@@ -277,6 +277,8 @@ def model(world: World, rng: random.Random) -> None:
     folder = _wounded(world, rng, world.model)
     if rng.random() < 0.3:  # facts from which a network is built before its numbers are read
         facts = json.loads((world.model / "model.json").read_text())
+        # It may be a link by now, and what is written to a link is written elsewhere.
+        (folder / "model.json").unlink(missing_ok=True)
         (folder / "model.json").write_text(json.dumps(rejsoned(rng, facts)))
     try:
         lk.verify(folder, questions=False)
@@ -303,7 +305,9 @@ def _wounded(world: World, rng: random.Random, whole: Path) -> Path:
         (folder / "x").write_bytes(b"x")
     elif way == 2:
         chosen.unlink()
-        chosen.symlink_to("/etc/passwd")
+        elsewhere = world.folder / "elsewhere"  # never a file of the machine's
+        elsewhere.write_text("nobody:x:0:0::/:/bin/false\n")
+        chosen.symlink_to(elsewhere)
     else:
         chosen.write_bytes(damaged(rng, chosen.read_bytes()))
     if rng.random() < 0.9 and not any(p.is_symlink() for p in folder.rglob("*")):

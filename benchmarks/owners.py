@@ -444,6 +444,7 @@ def run_owner(name: str, owner: Owner, data: Path) -> dict[str, Any]:
         rows, columns = split(frame, owner, folder), frame.shape[1]
     found = {"name": name, "rows": rows, "columns": columns, "epsilon": owner.epsilon}
     found["pictures"] = owner.pictures is not None
+    found["measured"] = time.strftime("%Y-%m-%d")
     return found | commands(name, owner, folder)
 
 
@@ -508,7 +509,7 @@ def table(owners: Sequence[Mapping[str, Any]]) -> str:
         lines += [OWNERS[found["name"]].note, ""]
         of = "pixels wide and high" if found.get("pictures") else "columns"
         lines += [
-            f"{found['rows']} rows, {found['columns']} {of}, epsilon {found['epsilon']:g}.",
+            f"{found['rows']} rows, {found['columns']} {of}, epsilon {found['epsilon']:g}; {found['measured']}.",
             "",
         ]
         lines += ["| command | code | s | MB |", "|---|---|---|---|"]

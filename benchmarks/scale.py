@@ -1,6 +1,8 @@
 """Time and peak memory against rows, columns, features and classes; two cores against one; CSV; executors of Spark.
 
 python benchmarks/scale.py FOLDER [PATTERN ...]   # generated data go to FOLDER; what is there is kept, the rest runs
+python benchmarks/scale.py FOLDER data            # makes what is measured on, and measures nothing
+python benchmarks/scale.py FOLDER quiet           # on quiet cores: all of it anew, ratios first; may be stopped at any time
 python benchmarks/scale.py FOLDER --trial         # everything with a hundredth of the rows; keeps nothing
 python benchmarks/scale.py show                   # table and plots again, from what is there
 
@@ -12,16 +14,18 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scale_page
 from _measure import HERE, keep
 from _plot import lines as plot
 from scale_runs import csv, parquet
@@ -44,10 +48,12 @@ AXES = {
     "features": (8, 16, 32, 64),
     "classes": (2, 4, 8, 16),
 }
-CORES_ROWS, CSV_ROWS, SPARK_ROWS = 2 * 10**6, 5 * 10**6, 10**6
+CORES_ROWS, CSV_ROWS, SPARK_ROWS = 10**7, 5 * 10**6, 10**6
 WORKERS = (1, 2, 4)
-BUSY = 6.0
-"""Load from which on other work must have shared the two cores; four executors and their driver make up to five."""
+BUSY = 0.1
+"""Part of the cores' time from which on other work shared them."""
+QUIET_CELLS = ("csv", "marginals/cores", "dp-merf/cores", "spark")
+"""What is told as ratios of seconds: measured first."""
 ONLY_IF_NAMED = "*/rows/100000000"
 
 
@@ -81,10 +87,10 @@ def cells() -> dict[str, dict[str, Cell]]:
 
 def measured(folder: Path, shape: Cell) -> Cell:
     """One run in a process and a session of its own."""
-    make = csv if shape["kind"] in ("pandas", "summed") else parquet
-    place = make(folder, shape["rows"], shape["count"], shape["classes"])
+    place = fill(folder, shape)
     given = {"place": str(place)} | {k: v for k, v in shape.items() if k != "cores"}
     words = [sys.executable, str(HERE / "scale_runs.py"), json.dumps(given)]
+    begun, busy = time.perf_counter(), busy_seconds()
     done = subprocess.run(
         ["taskset", "-c", shape["cores"], *words],
         capture_output=True,
@@ -94,7 +100,21 @@ def measured(folder: Path, shape: Cell) -> Cell:
     )
     if done.returncode:
         raise SystemExit(f"{shape}: {done.stderr[-2000:]}")
-    return shape | json.loads(done.stdout.splitlines()[-1]) | {"load": os.getloadavg()[0]}
+    seconds, busy = time.perf_counter() - begun, busy_seconds() - busy
+    found = json.loads(done.stdout.splitlines()[-1])
+    others = max(0.0, busy - found.pop("all")) / seconds / (os.cpu_count() or 1)
+    return shape | found | {"others": round(others, 3)}
+
+
+def busy_seconds() -> float:
+    """Seconds of all cores that anything has used since the machine began."""
+    user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
+
+
+def shared(runs: Iterable[Cell]) -> bool:
+    """Whether other work had much of the cores, or may have had."""
+    return any(run.get("others", 1.0) > BUSY for run in runs)
 
 
 def known(results: dict[str, Any], shape: Cell) -> Cell | None:
@@ -162,12 +182,15 @@ def ratios(results: dict[str, Any]) -> list[str]:
             lines.append(
                 f"- {method}, 10^7 rows of 20 columns: peak {many:.2f} GiB, {many / few:.2f} times that of 10^6."
             )
-        if cores := results.get(f"{method}/cores"):
+        cores = results.get(f"{method}/cores", {})
+        if all("measuring" in run for run in cores.values()) and cores:
             one, two = cores["1"], cores["2"]
             lines.append(
                 f"- {method}, {one['rows']:,} rows: {one['seconds']:.1f} s on one core, {two['seconds']:.1f} s on "
                 f"two: {one['seconds'] / two['seconds']:.2f} times as fast, with {two['cpu'] / one['cpu']:.2f} "
-                "times the seconds of a core."
+                f"times the seconds of a core; reading and measuring alone {one['measuring']:.1f} and "
+                f"{two['measuring']:.1f} s: {one['measuring'] / two['measuring']:.2f} times."
+                + company(cores)
             )
     if both := results.get("csv"):
         plain, ours = both["pandas"], both["limbeck"]
@@ -175,9 +198,14 @@ def ratios(results: dict[str, Any]) -> list[str]:
             f"- CSV of {ours['rows']:,} rows: pandas reads it in {plain['seconds']:.1f} s ({plain['cpu']:.1f} s of a "
             f"core), limbeck reads, encodes and sums it in {ours['seconds']:.1f} s ({ours['cpu']:.1f}): "
             f"{plain['seconds'] / ours['seconds']:.2f} times as fast, {plain['cpu'] / ours['cpu']:.2f} by seconds of "
-            "a core."
+            "a core." + company(both)
         )
     return lines
+
+
+def company(cell: dict[str, Cell]) -> str:
+    """Whether the seconds of a cell are worth something."""
+    return " Other work shared the cores." if shared(cell.values()) else " The cores were quiet."
 
 
 def executors(cell: dict[str, Cell]) -> list[str]:
@@ -201,7 +229,7 @@ def executors(cell: dict[str, Cell]) -> list[str]:
         "",
         f"Two executors were {one['seconds'] / two['seconds']:.2f} times as fast as one, four "
         f"{one['seconds'] / four['seconds']:.2f} times; the driver shares the cores. A row takes {1e6 * row:.1f} "
-        f"microseconds of a core, an executor more {start:.1f} seconds to begin.",
+        f"microseconds of a core, an executor more {start:.1f} seconds to begin.{company(cell)}",
     ]
     return lines
 
@@ -211,24 +239,51 @@ def show(results: dict[str, Any]) -> None:
     order = [name for name in cells() if name in results]
     results = {name: results[name] for name in order}
     lines = [*ratios(results), "", *growth(results)]
-    if any(run.get("load", math.inf) > BUSY for cell in results.values() for run in cell.values()):
-        busy = "Other work shared the cores in some of these runs: seconds of a core and peaks hold, seconds and their ratios mean little."
+    if any(shared(cell.values()) for cell in results.values()):
+        busy = "Where other work shared the cores, seconds of a core and peaks hold; seconds and their ratios mean little."
         lines = [busy, "", *lines]
     if "spark" in results:
         lines += executors(results["spark"])
     keep("scale", {"cells": results}, "\n".join(lines) + "\n")
+    slopes = {
+        (axis, method): slope(on_axis(results, method, axis), axis, "cpu")
+        for axis in AXES
+        for method in METHODS
+    }
+    told = ratios(results)
+    if "spark" in results:
+        told.append(f"- Marginals on Spark, {SPARK_ROWS:,} rows: {executors(results['spark'])[-1]}")
+    scale_page.write(results, told, slopes)
 
 
 def small(shape: Cell) -> Cell:
     return shape | {"rows": max(1000, shape["rows"] // 100)}
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "show":
-        show(kept())
-        raise SystemExit
-    folder, trial = Path(sys.argv[1]), "--trial" in sys.argv
-    patterns = [word for word in sys.argv[2:] if word != "--trial"]
+def fill(folder: Path, shape: Cell) -> Path:
+    """What a run reads."""
+    make = csv if shape["kind"] in ("pandas", "summed") else parquet
+    return make(folder, shape["rows"], shape["count"], shape["classes"])
+
+
+def of_quiet() -> dict[str, dict[str, Cell]]:
+    """All cells but the dearest, first those whose ratios want quiet cores."""
+    every = {n: runs for n, runs in cells().items() if not fnmatch(n, ONLY_IF_NAMED)}
+    return {name: every[name] for name in QUIET_CELLS if name in every} | every
+
+
+def again(folder: Path) -> None:
+    """Everything anew, whatever was there; each cell is kept as soon as it is there."""
+    fresh: dict[str, Any] = {}
+    begun = time.perf_counter()
+    for name, runs in of_quiet().items():
+        fresh[name] = {key: known(fresh, s) or measured(folder, s) for key, s in runs.items()}
+        show(kept() | fresh)
+        print(f"{name}: {time.perf_counter() - begun:.0f} s so far", flush=True)
+
+
+def missing(folder: Path, patterns: list[str], trial: bool) -> None:
+    """Cells that are not there yet; of a trial all, and none is kept."""
     results: dict[str, Any] = {} if trial else kept()
     for name, runs in cells().items():
         wanted = any(fnmatch(name, pattern) for pattern in patterns or ["*"])
@@ -241,3 +296,19 @@ if __name__ == "__main__":
         if not trial:
             results[name] = found
             show(results)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "show":
+        show(kept())
+        raise SystemExit
+    folder, words = Path(sys.argv[1]), sys.argv[2:]
+    if words == ["data"]:
+        for runs in of_quiet().values():
+            for shape in runs.values():
+                print(fill(folder, shape), flush=True)
+    elif words == ["quiet"]:
+        again(folder)
+    else:
+        trial = "--trial" in words
+        missing(folder, [word for word in words if word != "--trial"], trial)

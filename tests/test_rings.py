@@ -27,14 +27,15 @@ PACKAGE = ROOT / "limbeck"
 PAGE = (ROOT / "docs" / "guarantees.md").read_text()
 ROOMS = ("privacy", "engines", "ledger", "data", "schema", "release", "accounting")
 RINGS = ("Ring 1", "Ring 2", "Ring 3", "Ring 4", "Not trusted")
-CORE_LINES = 1412
+CORE_LINES = 1500
 """Lines of ring 1, at most; a later feature raises a number only with a reason. 60 more than 1300 for persons with
 several rows, whom every kind of question bounds, and for the check of the schema, which is booked first;
-40 for several cores; 12 for damaged files of an unfinished run or a ledger, which are told of in words."""
-TOGETHER_LINES = 3165
+40 for several cores; 12 for damaged files of an unfinished run or a ledger, which are told of in words; 85 for features that are ones and zeros,
+which are counted: the sums of marginals cost less than half."""
+TOGETHER_LINES = 3260
 """Lines of rings 1 and 2, at most: 70 more than 3000 for several cores and flat memory, 20 for numbers as targets,
 which decide with which rows a row is counted; 20 for separators of thousands, as spreadsheets write them; 50 for rules between columns, which a schema holds, and by which it
-says what a row is learned by; 40 for CSV files of which numbers and codes are read at once, in half the time; 17 of the core."""
+says what a row is learned by; 40 for CSV files of which numbers and codes are read at once, in half the time; 102 of the core."""
 PARTS_OF_EVERY_RUN = {
     "engines/reading.py", "ledger/answers.py", "ledger/identity.py", "ledger/lock.py", "privacy/kept.py",
     "privacy/questions/states.py", "schema/facts.py",

@@ -21,6 +21,7 @@ from .ledger import ledger
 from .making import check, distill, plan, redistill, schema
 from .methods import methods
 from .papers import data, demo, reproduce
+from .programs import keep_programs
 from .releases import evaluate, report, verify
 from .sampling import sample
 from .show import errors, mute
@@ -86,6 +87,7 @@ def main() -> NoReturn:
     from typer.main import get_command
 
     command = get_command(app)
+    keep_programs(os.environ)
     _open_streams()
     _show_warnings_as_lines()
     try:

@@ -5,6 +5,7 @@ from .bare import bare_rows as bare_rows
 from .bare import bare_values as bare_values
 from .bare import check_here as check_here
 from .bare import lines_left_out as lines_left_out
+from .bare import persons_in_both as persons_in_both
 from .bare import rows_of_nobody as rows_of_nobody
 from .cells import READABLE as READABLE
 from .cells import check_types as check_types

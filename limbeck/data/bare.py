@@ -48,6 +48,16 @@ def rows_of_nobody(data: Dataset) -> int:
     return 0 if data._persons is None else int((~data._persons.any(axis=1)).sum())
 
 
+def persons_in_both(one: Dataset, other: Dataset) -> int:
+    """How many persons have rows in both of two data sets, where persons are protected."""
+    known: list[set[bytes]] = []
+    for data in (one, other):
+        bare_rows(data)
+        persons = () if data._persons is None else data._persons[data._persons.any(axis=1)]
+        known.append({person.tobytes() for person in persons})
+    return len(known[0] & known[1])
+
+
 def bare_values(data: Dataset) -> Iterator[Mapping[str, Raw]]:
     """The raw columns of a data set, some thousands of rows at a time."""
     check_here(data)

@@ -74,7 +74,8 @@ def draft_schema(source: object, *, names_are_right: bool = False, encoding: str
     elif any("\ufffd" in text for raw in raws.values() for text in raw.distinct):
         facts["encoding"] = UNFILLED
     marks = replace(probe, decimal=decimal, thousands=thousands).number_marks
-    columns = "".join(_draft(n, raws.get(n), marks) for n in names)
+    zones = _zones(opened)
+    columns = "".join(_draft(n, raws.get(n), marks, zones.get(n, UNFILLED)) for n in names)
     return _head(nested, facts) + columns + _LABEL_HINT
 
 
@@ -108,9 +109,10 @@ def _where(source: object) -> str:
     return str(source) if isinstance(source, str | Path) else "the frame"
 
 
-def _draft(name: str, raw: Values | None, marks: tuple[str, str]) -> str:
+def _draft(name: str, raw: Values | None, marks: tuple[str, str], zone: str) -> str:
     guessed = guess(name, raw, marks)
     fields = "".join(f"{line}\n" for line in guessed.lines)
+    fields = fields.replace(f'zone = "{UNFILLED}"', f"zone = {toml_value(zone)}")
     return f'\n[[column]]\nname = {toml_value(name)}\nkind = "{guessed.kind}"   # {guessed.hint}\n{fields}'
 
 
@@ -134,6 +136,13 @@ def _column_names(source: object) -> tuple[list[str], list[str]]:
         nested = [f.name for f in source.schema if family(f.type) == "nested"]
         return [n for n in source.schema.names if n not in nested], nested
     raise DataError(f"Cannot draft a schema for {type(source).__name__}.")
+
+
+def _zones(source: object) -> dict[str, str]:
+    """Time zones that the types of a table's columns name: part of its structure, like their names."""
+    if not isinstance(source, tables.ParquetSource | tables.FrameSource):
+        return {}
+    return {f.name: f.type.tz for f in source.schema if getattr(f.type, "tz", None)}
 
 
 def _draft_images(source: images.ArraySource | images.ImageFolderSource) -> str:

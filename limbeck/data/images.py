@@ -20,6 +20,8 @@ from ..schema import Image, Raw, Scalar, Schema, Values, canonical
 from .cells import cell_text, object_texts, values
 
 CHUNK = 4096
+CROPPED_PIXELS = 1 << 26
+"""Of a picture that is cut to the declared shape, at most: unpacked it takes some 200 MB."""
 ENDINGS = {".png", ".jpg", ".jpeg"}
 _ARRAYS = ("images", "x", "labels", "y")
 
@@ -198,7 +200,7 @@ def _open(file: Path, image: Image) -> np.ndarray:
                 picture: Picture.Image = opened
                 width, height = picture.size
                 fits = (height, width) == (image.height, image.width)
-                if not fits and image.fit == "crop":
+                if not fits and image.fit == "crop" and width * height <= CROPPED_PIXELS:
                     picture, fits = _cropped(picture, image), True
                 pixels = _pixels(picture, image.channels) if fits else None
     except FileNotFoundError:
@@ -210,8 +212,8 @@ def _open(file: Path, image: Image) -> np.ndarray:
     if pixels is None:
         raise DataError(
             f"{file} is {height}x{width} pixels (height x width); the schema declares "
-            f"{image.height}x{image.width}. Bring all images to one size, or say "
-            'fit = "crop" in its [[column]].'
+            f"{image.height}x{image.width}. Bring all images to one size, or, where none has more than "
+            f'{CROPPED_PIXELS:,} pixels, say fit = "crop" in its [[column]].'
         )
     return pixels.reshape(image.shape)
 

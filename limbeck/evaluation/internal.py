@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data import Dataset, bare_rows, check_here, read
+from ..data import Dataset, bare_rows, check_here, persons_in_both, read
 from ..errors import DataError, LimbeckError, LimbeckWarning, positive
 from ..features import Inception, load_inception
 from ..methods import Distilled
@@ -59,6 +59,13 @@ def evaluate(
     tested = real_rows(test, release)
     _warn_of_misread(tested)
     control = None if train is None else real_rows(train, release)
+    if control is not None and persons_in_both(control, tested):
+        warnings.warn(
+            "Some persons have rows among the test rows and among the training rows, so scores are too good. Split "
+            "a file by persons, not by rows.",
+            LimbeckWarning,
+            stacklevel=2,
+        )
     released = released_data(release)
     scores = battery(
         released, tested, soft=soft_labels_of(release), train=control, full=full, seeds=seeds,

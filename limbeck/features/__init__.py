@@ -8,6 +8,7 @@ from .blockmeans import unbiased_square as unbiased_square
 from .cell_scores import CellScores as CellScores
 from .cells import Cells as Cells
 from .cells import group_cells as group_cells
+from .cells import joined_groups as joined_groups
 from .cells import most_cells as most_cells
 from .cells import table_cells as table_cells
 from .column_scores import ColumnScores as ColumnScores

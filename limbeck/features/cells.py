@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from ..arrays import AnyArray
 from ..schema import Category, Column, Image, Numeric, Schema
@@ -96,7 +96,24 @@ class Cells:
         """1 in the cell where a row lies; nowhere for a category without a declared value."""
         if self._number is None:
             return jnp.asarray(slots)
-        value = slots[:, 0]
+        indicators = jax.nn.one_hot(self._code(slots[:, 0]), self.values)
+        if not self.missing:
+            return indicators
+        gone = slots[:, 1:2]
+        return jnp.concatenate([indicators * (1 - gone), gone], axis=1)
+
+    def place(self, slots: Float[AnyArray, "rows slots"]) -> Int[Array, " rows"]:
+        """The number of the cell where a row lies; -1 for a category without a declared value."""
+        if self._number is None:
+            numbers = jnp.arange(1, slots.shape[1] + 1, dtype=jnp.float32)
+            return (
+                jnp.rint(jnp.asarray(slots) @ numbers).astype(jnp.int32) - 1
+            )  # of a one and zeros
+        code = self._code(slots[:, 0])
+        return jnp.where(slots[:, 1] > 0, self.values, code) if self.missing else code
+
+    def _code(self, value: Float[AnyArray, " rows"]) -> Int[Array, " rows"]:
+        """The cell of a number, told by its place in [0, 1]."""
         if self._edges is not None:
             code = jnp.searchsorted(jnp.asarray(self._edges, jnp.float32), value, side="right")
         elif self._whole:
@@ -104,11 +121,7 @@ class Cells:
         else:
             code = 1 + jnp.minimum(jnp.floor(value * self.grid), self.grid - 1)
             code = jnp.where(value <= 0, 0, jnp.where(value >= 1, self.grid + 1, code))
-        indicators = jax.nn.one_hot(code.astype(jnp.int32), self.values)
-        if not self.missing:
-            return indicators
-        gone = slots[:, 1:2]
-        return jnp.concatenate([indicators * (1 - gone), gone], axis=1)
+        return code.astype(jnp.int32)
 
     def codes(self, values: np.ndarray) -> np.ndarray:
         """The number of the cell of each of a column's encoded values."""
@@ -189,6 +202,23 @@ def group_cells(cells: Cells, counts: np.ndarray, *, most: int, floor: float) ->
     most = min(most, cells.values)
     groups = _runs(weights, most, floor) if cells.ordered else _frequent(weights, most, floor)
     return np.append(groups, groups.max() + 1) if cells.missing else groups
+
+
+def joined_groups(cells: Cells, groups: np.ndarray, counts: np.ndarray, *, most: int) -> np.ndarray:
+    """The group of each of a column's cells when groups are joined until there are at most so many; "missing"
+    still stands alone.
+
+    Args:
+        cells: The column.
+        groups: The group of each cell, from 0, as `group_cells` gives it.
+        counts: Noisy, non-negative counts of its cells.
+        most: Number of groups of values, at most.
+    """
+    own = groups[: cells.values]
+    weights = np.bincount(own, counts[: cells.values])
+    joined = _runs(weights, most, 0.0) if cells.ordered else _frequent(weights, most, 0.0)
+    found = joined[own]
+    return np.append(found, found.max() + 1) if cells.missing else found
 
 
 def _frequent(weights: np.ndarray, most: int, floor: float) -> np.ndarray:

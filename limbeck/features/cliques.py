@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -78,6 +80,34 @@ class OneClique(eqx.Module):
         strides = jnp.asarray(self.strides, jnp.int32)
         nowhere = ((codes < 0) & (strides > 0)).any(axis=1)
         return jnp.where(nowhere, -1, codes @ strides)
+
+
+class CliqueIndicators(eqx.Module):
+    """Indicators of the cells of a few cliques of columns in which a row lies, side by side: 1 there, else 0.
+    Their norm is at most the root of the number of cliques. The class is in none of them."""
+
+    columns: ColumnGroups
+    strides: np.ndarray
+    """What a variable's code counts for in the number of a clique's cell, (variables, cliques)."""
+    members: np.ndarray
+    """1 where a variable is one of the clique's, (variables, cliques)."""
+    cells: int = eqx.field(static=True)
+    """Number of cells of each clique, at most."""
+
+    @property
+    def size(self) -> int:
+        return self.cells * self.strides.shape[1]
+
+    @property
+    def norm_bound(self) -> float:
+        return math.sqrt(self.strides.shape[1])
+
+    def __call__(self, rows: Float[AnyArray, "rows slots"]) -> Float[Array, "rows size"]:
+        codes = self.columns(rows, jnp.zeros(len(rows), jnp.int32))
+        cells = codes @ jnp.asarray(self.strides, jnp.int32)
+        nowhere = (codes < 0).astype(jnp.int32) @ jnp.asarray(self.members, jnp.int32)
+        inside = jax.nn.one_hot(jnp.where(nowhere > 0, -1, cells), self.cells)
+        return inside.reshape(len(rows), -1)
 
 
 def cell_strides(

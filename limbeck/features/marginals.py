@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from ..arrays import AnyArray
 from ..schema import Schema
@@ -29,7 +29,7 @@ class SingleColumns(eqx.Module):
 
     @property
     def size(self) -> int:
-        return sum(c.count for c in self.cells)
+        return sum(self.sizes)
 
     @property
     def norm_bound(self) -> float:
@@ -41,6 +41,19 @@ class SingleColumns(eqx.Module):
             c.indicators(rows[:, start:stop])
             for c, (start, stop) in zip(self.cells, self.places, strict=True)
         ]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Cells of each column."""
+        return tuple(c.count for c in self.cells)
+
+    def ones(self, rows: Float[AnyArray, "rows slots"]) -> Int[Array, "rows columns"]:
+        """The number of the cell of each column, -1 for none."""
+        places = [
+            c.place(rows[:, start:stop])
+            for c, (start, stop) in zip(self.cells, self.places, strict=True)
+        ]
+        return jnp.stack(places, axis=1)
 
     def __call__(self, rows: Float[AnyArray, "rows slots"]) -> Float[Array, "rows size"]:
         return jnp.concatenate(self.columns(rows), axis=1)
@@ -73,8 +86,21 @@ class ColumnPairs(eqx.Module):
 
     @property
     def blocks(self) -> tuple[tuple[int, int], ...]:
-        size = sum(g.shape[1] for g in self.groups)
-        return ((size, size),)
+        return ((sum(self.sizes), sum(self.sizes)),)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Groups of each column."""
+        return tuple(g.shape[1] for g in self.groups)
+
+    def ones(self, rows: Float[AnyArray, "rows slots"]) -> Int[Array, "rows columns"]:
+        """The number of the group of each column, -1 for none."""
+        fine = self.singles.ones(rows)
+        coarse = [
+            jnp.where(fine[:, i] < 0, -1, g.argmax(axis=1)[fine[:, i]])
+            for i, g in enumerate(self.groups)
+        ]
+        return jnp.stack(coarse, axis=1)
 
     @property
     def norm_bound(self) -> float:

@@ -101,8 +101,13 @@ class Views(eqx.Module):
     def changed(self, rows: Float[Array, "rows slots"], number: int | Array) -> Array:
         """The pictures as a view's network sees them, (rows, slots)."""
         pictures = rows.reshape(len(rows), -1, self.shape[2])
-        corners = pictures[:, self.places[number]]
-        moved = (corners * self.weights[number][:, :, None]).sum(axis=2)
+        places, weights = self.places[number], self.weights[number]
+        # Corner by corner: all four gathered at once take ten times as long.
+        moved = sum(
+            pictures.at[:, places[:, corner]].get(mode="promise_in_bounds")
+            * weights[:, corner, None]
+            for corner in range(CORNERS)
+        )
         coloured = moved @ self.colours[number] + self.brightness[number]
         return coloured.reshape(rows.shape)
 

@@ -19,6 +19,7 @@ from ..accounting import SIGMA
 from ..errors import LimbeckError
 from .discrete import discrete_gaussian
 from .noise import Stream
+from .ones import Ones
 
 EXACT_STEPS = 2**26
 """Grid of sums without noise (epsilon = infinity), in steps per bound."""
@@ -92,15 +93,33 @@ class GridSum:
         counts for once it is clipped; None: one."""
         if contributions.shape != (len(groups), self.size):
             raise RuntimeError(f"shape {contributions.shape[1:]}, planned {self.size}")
-        if len(groups) * self.unit > WHOLE:
+        self._check(len(groups))
+        whole = self.rounded(contributions, weights)
+        member = (groups[None, :] == np.arange(self.groups)[:, None]).astype(np.float64)
+        # Sums of whole numbers up to 2^53: exact in float64, in any order; this one is the quickest.
+        return (whole.T @ member.T).T.astype(np.int64, order="C")
+
+    def accumulate_ones(
+        self, ones: Ones, groups: np.ndarray, weights: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The same for contributions that are ones and zeros."""
+        if ones.size != self.size:
+            raise RuntimeError(f"{ones.size} features, planned {self.size}")
+        self._check(len(groups))
+        examples, own, kind = ones.kinds(weights)
+        return ones.counted(self.rounded(examples, own)[kind, 0], groups, self.groups)
+
+    def _check(self, rows: int) -> None:
+        if rows * self.unit > WHOLE:
             raise RuntimeError("so many rows at once would not sum exactly")
+
+    def rounded(self, contributions: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """Contributions clipped, times what each row counts for, in whole grid steps (float64)."""
         scaled = weighted(clip_rows(contributions, self.limit, 1.0 / self.grid), weights)
         whole = np.rint(scaled, out=scaled)
         norms = np.einsum("ij,ij->i", whole, whole)
         whole[norms > (self.bound / self.grid) ** 2] = 0.0  # cannot happen; must not happen
-        member = (groups[None, :] == np.arange(self.groups)[:, None]).astype(np.float64)
-        # Sums of whole numbers up to 2^53: exact in float64, in any order; this one is the quickest.
-        return (whole.T @ member.T).T.astype(np.int64, order="C")
+        return whole
 
     def finalise(self, total: np.ndarray, stream: Stream) -> np.ndarray:
         """The noisy sum in real units, (groups, size)."""

@@ -39,10 +39,11 @@ def evaluated_in_pieces(row_map: Any, size: int, *arrays: np.ndarray) -> Any:
     return jax.tree_util.tree_map(lambda *parts: np.concatenate(parts), *answers)
 
 
-def chunk_rows(size: int, slots: int) -> int:
+def chunk_rows(size: int, slots: int, row_map: Any = None) -> int:
     """Rows per chunk: of one shape for all numbers of rows, so that a row's features (their last
-    bit, too) do not depend on how many others there are."""
-    return max(64, min(4096, CHUNK_BYTES // (8 * max(size, slots)) // 64 * 64))
+    bit, too) do not depend on how many others there are. Ones and zeros have no last bit: more rows."""
+    most = 1 << 14 if hasattr(row_map, "ones") else 1 << 12
+    return max(64, min(most, CHUNK_BYTES // (8 * max(size, slots)) // 64 * 64))
 
 
 def padded(array: np.ndarray, size: int, with_value: int = 0) -> np.ndarray:

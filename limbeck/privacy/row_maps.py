@@ -20,6 +20,18 @@ class FeatureMap(Protocol):
         """Slots (rows, slots) in [0, 1] to features (rows, size)."""
 
 
+class OnesAndZeros(Protocol):
+    """Features (or factors that are multiplied with themselves) of which at most one in each block is 1, and
+    all others are 0: a map that says where its ones are is not asked for its features."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Features of each block."""
+
+    def ones(self, rows: Any) -> Any:
+        """Slots (rows, slots) to the number of the feature in each block, (rows, blocks); -1 for none."""
+
+
 class GroupedFeatures(Protocol):
     """Features that also say to which group's sum a row belongs; they may look at its label."""
 

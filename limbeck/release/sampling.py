@@ -83,7 +83,9 @@ def _given(schema: Schema, like: object) -> tuple[Given, list[str]]:
         elif isinstance(column, Numeric) and column.target:
             column = replace(column, target=False, bins=None)
         inputs.append(column)
-    cells, known = read_partial(like, replace(schema.without_rules(), columns=tuple(inputs)))
+    # Persons' ids may be there or not: the rows get fresh ones.
+    read_as = replace(schema.without_person().without_rules(), columns=tuple(inputs))
+    cells, known = read_partial(like, read_as)
     names = list(cells)
     count = len(cells[names[0]])
     given = Given(

@@ -20,9 +20,10 @@ from limbeck.audits import bounds, tight
 from limbeck.audits.bounds import AT_DELTA, curve_of, epsilon_at_least, mu_between
 from limbeck.audits.result import Finding
 from limbeck.audits.rows import generated_rows, made_for, neighbours
-from limbeck.audits.small import SMALL
+from limbeck.audits.small import SMALL, small_method
 from limbeck.audits.worst_cases import NOT_BUILT
 from limbeck.cli.main import app
+from limbeck.methods import AbstractMethod
 from limbeck.privacy import Choice, Gradients, GridSum, Planned, Sum, Unit
 from limbeck.privacy.questions import choice
 from limbeck.report import make_report
@@ -43,6 +44,20 @@ def test_a_method_that_is_right_passes_every_part() -> None:
     assert draws is not None and draws.tight and draws.bound is not None
     assert 0.8 * draws.claim < draws.bound <= draws.claim  # type: ignore[operator]
     assert all(not f.broken and f.seconds > 0 for f in found.findings)
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        (replace(small_method("marginals"), triples=2), "tables"),
+        (replace(small_method("measure-once"), goal="networks"), "images"),
+    ],
+)
+def test_answers_that_only_some_settings_ask_for_are_replayed(
+    method: AbstractMethod, kind: str
+) -> None:
+    found = lk.audit(method, schema=made_for(kind), parts=("replay",), quick=True)
+    assert found.holds and not found.findings[0].broken
 
 
 def test_every_method_has_small_settings() -> None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 import limbeck as lk
 
+ROWS = int(os.environ.get("LIMBECK_ENGINE_ROWS", "300"))
+"""Rows of the tables: few for tests; `benchmarks/engines.py` takes more."""
+PERSONS = ROWS * 3 // 10
 COUNTS = lk.Marginals(pairs="counts", grid=8, groups=2, soft_rows=20, steps=1)
 FLOATS = lk.DPMERF(features=40, steps=1, batch=8, hidden=(4,))
 SCHEMA = lk.Schema(
     dataset="people",
-    rows=300,
+    rows=ROWS,
     columns=(
         lk.Numeric(name="age", integer=True, min=0, max=100, missing=True, outside="missing"),
         lk.Numeric(name="income", min=-10.0, max=1000.0),
@@ -34,13 +39,13 @@ OPEN = replace(
         lk.Category(name="town", most=4),
         *SCHEMA.columns[3:],
     ),
-    person=lk.Person(column="who", rows_at_most=2, persons=90, rows_per_person="estimate"),
+    person=lk.Person(column="who", rows_at_most=2, persons=PERSONS, rows_per_person="estimate"),
     unit="one person",
 )
 """Persons of several rows, with bounds, values and rows per person that are to be estimated."""
 
 
-def people(count: int = 300) -> pd.DataFrame:
+def people(count: int = ROWS) -> pd.DataFrame:
     """Rows with everything that is strange, and some of them several times."""
     import numpy as np
 
@@ -58,6 +63,11 @@ def people(count: int = 300) -> pd.DataFrame:
     rows.loc[::7, "income"] = np.inf
     rows.loc[count // 2 :: 3] = rows.iloc[0].to_numpy()
     return rows.astype({"age": "int64", "smoker": "bool", "income": "float64", "worth": "float64"})
+
+
+def as_table(rows: pd.DataFrame) -> pa.Table:
+    """The same rows as a database takes them: a number that is none stays one, texts may be null."""
+    return pa.table({name: pa.array(rows[name], from_pandas=name != "income") for name in rows})
 
 
 def measured(data: lk.Dataset, method: Any, **more: Any) -> tuple[str, lk.Release]:

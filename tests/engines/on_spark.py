@@ -42,11 +42,13 @@ def session(master: str, folder: str) -> Any:
         "spark.driver.extraJavaOptions": QUICK, "spark.executor.extraJavaOptions": QUICK,
         "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }  # fmt: skip
-    builder = SparkSession.builder.master(master)
+    builder = SparkSession.builder
+    builder = builder.remote("local[2]") if master == "connect" else builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
+    if master != "connect":  # whose driver is another process
+        spark.sparkContext.setLogLevel("OFF")
     return spark
 
 
@@ -142,9 +144,24 @@ def dies(spark: Any, folder: str) -> None:
     measured(lk.read(frame, SCHEMA), COUNTS, ledger=ledger, progress=kill)
 
 
+def layouts(spark: Any, folder: str) -> None:
+    """Rows in other orders and parts, by counts and in floating point."""
+    from engine_cases import COUNTS, FLOATS, SCHEMA, measured, people
+
+    import limbeck as lk
+
+    found, rows = {}, people()
+    for parts in (1, 3, 7):
+        frame = spark.createDataFrame(rows.sample(frac=1, random_state=parts)).repartition(parts)
+        for name, method in (("counts", COUNTS), ("floats", FLOATS)):
+            found[f"{parts} {name}"] = measured(lk.read(frame, SCHEMA), method)[0]
+    spark.stop()
+    print("FOUND " + json.dumps(found))
+
+
 def cluster(spark: Any, folder: str) -> None:
     """All that is tested on a cluster, in one session."""
-    from engine_cases import COUNTS, FLOATS, OPEN, SCHEMA, measured, people
+    from engine_cases import COUNTS, FLOATS, OPEN, PERSONS, SCHEMA, measured, people
 
     import limbeck as lk
     from limbeck.engines import spark as spark_module
@@ -205,7 +222,7 @@ def cluster(spark: Any, folder: str) -> None:
     note("killed", killed)
     found["on the way"] = sum(0 < done < 1 for done in stages)
 
-    owned = rows.assign(who=[str(i % 90) for i in range(len(rows))])
+    owned = rows.assign(who=[str(i % PERSONS) for i in range(len(rows))])
     digest, release = measured(lk.read(owned, OPEN), COUNTS, epsilon=10.0)
     note("persons here", digest)
     found["towns"] = release.schema.columns[2].values
@@ -226,4 +243,4 @@ def cluster(spark: Any, folder: str) -> None:
 
 if __name__ == "__main__":
     mode, master, where = sys.argv[1:]
-    {"dies": dies, "cluster": cluster}[mode](session(master, where), where)
+    {"dies": dies, "cluster": cluster, "layouts": layouts}[mode](session(master, where), where)

@@ -6,15 +6,19 @@ Without Spark: on a cluster in this process, with the very tasks that Spark is g
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from engine_cases import COUNTS, SCHEMA, measured, people
 from laws import CASES, Case
-from small_cluster import on_cluster
+from small_cluster import Frame, Nowhere, on_cluster
 
 import limbeck as lk
 from limbeck.engines import spark
+from limbeck.engines.remote import RemoteDataset
 from limbeck.methods import AbstractMeasureOnce
 from limbeck.privacy import Noise, Private
 
@@ -67,6 +71,21 @@ def test_parts_on_a_cluster_measure_what_one_process_measures(
     shuffled = rows.sample(frac=1, random_state=0)
     assert same(answers(case, on_cluster(shuffled, case.schema, (0, 7, 90))), here)
     assert not same(answers(case, on_cluster(shuffled[1:], case.schema, (70,))), here)
+
+
+class Connected(Frame):
+    """A frame of Spark Connect: it does not say in how many parts it is, nor how far they are."""
+
+    @property
+    def rdd(self) -> Any:
+        raise NotImplementedError
+
+
+def test_a_frame_of_spark_connect_is_taken_like_any_other() -> None:
+    table = pa.Table.from_pandas(people(), preserve_index=False)
+    frame = Connected([table[:7].to_batches(), table[7:].to_batches()])
+    data = RemoteDataset(SCHEMA, Nowhere(), partial(spark.SparkEngine, frame))
+    assert measured(data, COUNTS)[0] == measured(lk.read(people(), SCHEMA), COUNTS)[0]
 
 
 def test_persons_are_bounded_alike_wherever_their_rows_are() -> None:

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from engine_cases import COUNTS, FLOATS, SCHEMA, measured, people
+from started import both
 
 import limbeck as lk
 
 pytestmark = pytest.mark.filterwarnings("ignore::limbeck.LimbeckWarning")
-
-
-def both(mode: str, folder: Path) -> tuple[dict[str, str], int]:
-    """What the first process printed, and how it ended."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    script = str(Path(__file__).parent / "on_processes.py")
-    words = [[sys.executable, script, str(me), str(port), mode, str(folder)] for me in (0, 1)]
-    first, other = (
-        subprocess.Popen(w, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for w in words
-    )
-    try:
-        shown, errors = first.communicate(timeout=250)
-    finally:
-        other.kill()
-        other.communicate()
-    found = dict(line.split(" ", 1) for line in shown.splitlines() if " " in line)
-    assert found, errors[-2000:]
-    return found, first.returncode
 
 
 def test_a_process_that_dies_is_told_and_the_same_call_goes_on(tmp_path: Path) -> None:

@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
-import os
 import re
-import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from started import driver, why_no_spark
 
 from limbeck.privacy import Noise
 
-JAVA = Path(os.environ.get("JAVA_HOME", "/usr")) / "bin" / "java"
-SCRIPT = str(Path(__file__).parent / "on_spark.py")
-
-
-def why_not() -> str:
-    if importlib.util.find_spec("pyspark") is None:
-        return "pyspark is not installed: pip install 'limbeck[spark]'"
-    if not JAVA.exists() and shutil.which("java") is None:
-        return "there is no Java"
-    return ""
-
-
 pytestmark = [
-    pytest.mark.skipif(bool(why_not()), reason=why_not() or "all there"),
+    pytest.mark.skipif(bool(why_no_spark()), reason=why_no_spark() or "all there"),
     pytest.mark.timeout(1200),
     pytest.mark.xdist_group("spark"),
 ]
 Found = dict[str, Any]
-
-
-def driver(mode: str, master: str, folder: Path) -> subprocess.Popen[str]:
-    words = [sys.executable, SCRIPT, mode, master, str(folder)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture(scope="module")

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
-import subprocess
-import tempfile
+import base64
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from engine_cases import COUNTS, FLOATS, SCHEMA, measured, people
+from database import into_file, into_server, no_server, server
+from engine_cases import COUNTS, FLOATS, SCHEMA, as_table, measured, people
 
 import limbeck as lk
 from limbeck.engines import Table, read_table
 from limbeck.features.cells import Cells
+from limbeck.privacy import Noise
 from limbeck.schema import Numbers, Person
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'limbeck[sql]'")
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::limbeck.LimbeckWarning")
 def table_of_people() -> pa.Table:
     rows = people()
     rows.loc[5::13, "town"] = None
-    return pa.table({name: pa.array(rows[name], from_pandas=name != "income") for name in rows})
+    return as_table(rows)
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +37,7 @@ def here() -> str:
 
 @pytest.fixture
 def base(tmp_path: Path) -> Table:
-    people_table = table_of_people()
-    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
-        connection.register("given", people_table)
-        connection.execute("CREATE TABLE people AS SELECT * FROM given")
+    into_file(tmp_path / "people.duckdb", table_of_people())
     return Table(f"duckdb:///{tmp_path}/people.duckdb", "people")
 
 
@@ -49,6 +45,38 @@ def test_duckdb_counts_what_is_counted_here(base: Table, here: str) -> None:
     found, release = measured(read_table(base, SCHEMA), COUNTS)
     assert found == here
     assert release.certificate["engine"]["name"] == "sql"
+
+
+class Listening:
+    """A cursor that notes what it is asked."""
+
+    def __init__(self, cursor: Any, said: list[str]) -> None:
+        self._cursor, self._said = cursor, said
+
+    def execute(self, text: str) -> Any:
+        self._said.append(text)
+        return self._cursor.execute(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+
+def test_no_statement_holds_a_key_or_casts_a_text(
+    base: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    connect = Table.connect
+    monkeypatch.setattr(Table, "connect", lambda table: Listening(connect(table), said))
+    measured(read_table(base, SCHEMA), COUNTS)
+    noise = Noise.from_seed(0)
+    keys = [noise.secret, noise.stream("rows of persons").words(8).tobytes()]
+    shown = [text for key in keys for text in (key.hex(), base64.b64encode(key).decode()[:-4])]
+    assert sum("GROUP BY" in text for text in said) > 20
+    assert not any(key in text for key in shown for text in said)
+    columns = [column.name for column in SCHEMA.columns]
+    for text in said:  # only constants have a type of their own
+        assert "CAST(" not in text.upper()
+        assert not any(f'"{name}"::' in text or f"{name})::" in text for name in columns)
 
 
 def test_a_query_is_read_here_in_batches(base: Table, here: str, tmp_path: Path) -> None:
@@ -107,49 +135,14 @@ def test_thresholds_are_exact(scale: str, whole: bool) -> None:
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    """A server of our own on a socket in a folder."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not programs or importlib.util.find_spec("psycopg") is None:
-        pytest.skip("there is no PostgreSQL server, or no psycopg")
-    root, where = os.geteuid() == 0, programs[-1].parent
-    folder = Path(
-        tempfile.mkdtemp(prefix="limbeck-pg-")
-    )  # a short path that another user may enter
-    user = "postgres" if root else None
-    if root:
-        shutil.chown(folder, "postgres")
-
-    def run(*words: str) -> None:
-        subprocess.run(
-            words,
-            check=True,
-            user=user,
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-
-    data = str(folder / "data")
-    run(str(where / "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
-    options = f"-c listen_addresses='' -k {folder} -F"
-    run(str(where / "pg_ctl"), "-D", data, "-o", options, "-l", str(folder / "log"), "-w", "start")
-    yield f"postgresql:///postgres?host={folder}&user=postgres"
-    run(str(where / "pg_ctl"), "-D", data, "-m", "immediate", "stop")
-    shutil.rmtree(folder)
+    if why := no_server():
+        pytest.skip(why)
+    with server() as url:
+        yield url
 
 
 def test_postgresql_counts_what_is_counted_here(postgres: str, here: str) -> None:
-    import psycopg
-
-    given = table_of_people()
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        cursor = connection.cursor()
-        cursor.execute(
-            "CREATE TABLE people (age int8, income float8, town text, smoker bool, worth float8, ill varchar)"
-        )
-        with cursor.copy("COPY people FROM STDIN") as copy:
-            for row in given.to_pylist():
-                copy.write_row([row[name] for name in given.column_names])
+    into_server(postgres, table_of_people())
     found, release = measured(read_table(Table(postgres, "people"), SCHEMA), COUNTS)
     assert found == here
     assert release.certificate["engine"]["version"].startswith("postgresql ")

@@ -264,3 +264,62 @@ def test_soft_rows_draw_cells_that_decode_as_they_are() -> None:
     drawn, labels = source.draw(schema, 5, seed=0)
     assert drawn.shape == (5, 2) and labels.tolist() == [0] * 5
     assert schema.decode(drawn, labels).isna().all(axis=None)
+
+
+def _exclusive(count: int = 10_000) -> tuple[pd.DataFrame, lk.Schema]:
+    """The third column is the exclusive or of the first two; the label and the rest follow nothing."""
+    rng = np.random.default_rng(3)
+    one, two = rng.integers(0, 2, (2, count))
+    three = np.where(rng.random(count) < 0.95, one ^ two, rng.integers(0, 2, count))
+    columns = {"one": one, "two": two, "three": three, "town": rng.integers(0, 3, count)}
+    rows = pd.DataFrame(
+        columns | {"size": 100 * rng.random(count), "ill": rng.integers(0, 2, count)}
+    )
+    kinds = [
+        lk.Category(name=name, values=tuple(range(int(own.max()) + 1)), label=name == "ill")
+        for name, own in rows.items()
+        if name != "size"
+    ]
+    size = lk.Numeric(name="size", min=0, max=100)
+    return rows, lk.Schema(dataset="xor", rows=count, columns=(*kinds, size))
+
+
+def _agreeing(rows: pd.DataFrame) -> float:
+    one, two, three = (rows[name].astype(int) for name in ("one", "two", "three"))
+    return float(((one ^ two) == three).mean())
+
+
+def test_a_triple_that_pairs_say_nothing_of_is_chosen_and_learned(tmp_path: Path) -> None:
+    rows, schema = _exclusive()
+    made = {
+        triples: lk.distill(
+            lk.read(rows, schema), lk.Marginals(triples=triples), lk.Budget(1.0, 1e-5), seed=2,
+            ledger=lk.Ledger(tmp_path / f"{triples}.sqlite"),
+        )
+        for triples in (0, 1)
+    }  # fmt: skip
+    assert 0.45 < _agreeing(made[0].data) < 0.55
+    assert _agreeing(rows) > 0.97 and _agreeing(made[1].data) > 0.9
+    assert made[1].measurements["choice of triples"].tolist() == [0]
+    again = lk.redistill(made[1], {"steps": 700})
+    assert _agreeing(again.data) > 0.9
+
+
+def test_triples_that_there_are_not_are_refused_when_planned() -> None:
+    _, schema = _exclusive(2000)
+    with pytest.raises(lk.LimbeckError, match="Expected triples from 0 to the 10 of 'xor'"):
+        lk.plan(lk.Marginals(triples=11), schema, lk.Budget(1.0))
+    with pytest.raises(lk.LimbeckError, match="triples >= 0"):
+        lk.Marginals(triples=-1)
+    columns = tuple(lk.Numeric(name=f"x{i}", min=0, max=1) for i in range(40))
+    wide = lk.Schema(dataset="wide", rows=100_000, columns=columns)
+    with pytest.raises(lk.LimbeckError, match="of which there may be 4000"):
+        lk.plan(lk.Marginals(triples=1), wide, lk.Budget(1.0, 1e-6))
+    names = [one.question.name for one in lk.Marginals(triples=0).questions(schema)]
+    assert "choice of triples" not in names
+
+
+def test_correlations_leave_no_triples() -> None:
+    _, schema = _exclusive(2000)
+    asked = lk.Marginals(triples=2, pairs="correlations").questions(schema)
+    assert "triples of columns" not in [one.question.name for one in asked]

@@ -16,7 +16,7 @@ import limbeck as lk
 from limbeck.evaluation import soft_labels_of
 from limbeck.features import RandomConvNets, Scattering, ridge_weights
 from limbeck.methods.measure_once.findings import PROTOTYPES, Findings
-from limbeck.methods.measure_once.optimise_set import Blur
+from limbeck.methods.measure_once.optimise_set import Canvas
 from limbeck.methods.measure_once.prototypes import (
     Prototypes,
     coarse_basis,
@@ -120,9 +120,9 @@ def test_changes_are_blurred_without_losing_any() -> None:
     schema = image_schema(16)
     dot = np.zeros((1, 1, 256), np.float32)
     dot[..., 8 * 16 + 8] = 1.0
-    blurred = np.asarray(Blur(schema, 1.0)(jnp.asarray(dot)))
+    blurred = np.asarray(Canvas(schema, 1.0).blurred(jnp.asarray(dot)))
     assert blurred.max() < 0.2 and abs(blurred.sum() - 1) < 1e-3
-    assert np.array_equal(Blur(schema, 0.0)(dot), dot)
+    assert np.array_equal(Canvas(schema, 0.0).blurred(dot), dot)
 
 
 def test_random_networks_have_norm_one_and_see_one_row() -> None:

@@ -13,7 +13,7 @@ from helpers import image_schema, table_schema
 import limbeck as lk
 from limbeck.methods import COUNTS
 from limbeck.methods.distribution_matching.ndpdc import IMAGES, VIEWS
-from limbeck.methods.distribution_matching.pictures import unpacked
+from limbeck.methods.tiles import unpacked
 
 TINY = {"per_class": 1, "views": 2, "filters": 4, "steps": 30}
 

@@ -17,7 +17,7 @@ from limbeck.methods.measure_once.network_moments import (
 )
 from limbeck.methods.measure_once.optimise_set import (
     NETWORK_RIDGE,
-    Blur,
+    Canvas,
     Objective,
     ObjectiveWeights,
     optimise_set,
@@ -119,7 +119,7 @@ def test_a_set_learns_to_tell_the_rows_apart_without_seeing_them() -> None:
         steps=60,
         learning_rate=0.05,
         weights=ObjectiveWeights(teacher=0.0, class_means=0.0, errors=1.0, nearness=0.0),
-        blur=Blur(image_schema(8), 0.0),
+        canvas=Canvas(image_schema(8), 0.0),
         seed=0,
         progress=lambda done: None,
     )

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +74,17 @@ def test_an_array_that_claims_to_be_endless_is_refused(tmp_path: Path) -> None:
         lk.read(tmp_path / "x.npz", image_schema())
 
 
+@pytest.mark.parametrize("fit", [None, "crop"])
 def test_a_huge_picture_is_refused_before_it_is_unpacked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fit: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "0").mkdir()
     Picture.new("1", (10_000, 10_000)).save(tmp_path / "0" / "huge.png")
     monkeypatch.setattr(Picture.Image, "convert", lambda *given: pytest.fail("unpacked"))
+    image, label = image_schema().columns
+    schema = lk.Schema(dataset="p", rows=100, columns=(replace(image, fit=fit), label))
     with pytest.raises(lk.DataError, match="10000x10000 pixels"):
-        lk.read(tmp_path, image_schema())._encoded()
+        lk.read(tmp_path, schema)._encoded()
 
 
 def test_objects_are_never_unpickled(tmp_path: Path) -> None:

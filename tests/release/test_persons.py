@@ -99,6 +99,22 @@ def test_scores_take_rows_with_ids_and_a_release_without(folder: Path) -> None:
     assert len(lk.read(released.data, released.schema.without_person())._encoded()) > 0
 
 
+@pytest.mark.parametrize("ids", [{}, {"patient": ["a", "b", "b"]}])
+def test_rows_are_completed_with_ids_or_without(folder: Path, ids: dict[str, list[str]]) -> None:
+    some = pd.DataFrame({"age": [30.0, 50.0, 70.0], **ids})
+    made = lk.Release.load(folder).sample(like=some)
+    assert list(made.columns) == ["patient", *(c.name for c in SCHEMA.columns)]
+    assert made["age"].tolist() == [30, 50, 70] and made["patient"].tolist() == [1, 2, 3]
+
+
+def test_scores_warn_of_persons_who_are_in_both_files(folder: Path) -> None:
+    released, rows = lk.Release.load(folder), patients()
+    first = rows["patient"].rank(method="dense") <= 25
+    assert lk.evaluate(released, rows[first], train=rows[~first]).test_rows == first.sum()
+    with pytest.warns(lk.LimbeckWarning, match="Split a file by persons"):
+        lk.evaluate(released, rows[:75], train=rows[75:])
+
+
 def sizes(rows: pd.DataFrame) -> list[int]:
     """Rows of the persons of a release, in the order of their ids."""
     ids = rows["patient"].to_numpy()

@@ -238,6 +238,12 @@ def test_guesses(cells: str, line: str) -> None:
     assert line in lk.draft_schema(pd.DataFrame({"c": cells.split()}))
 
 
+def test_a_zone_that_the_type_names_is_drafted() -> None:
+    moments = pd.to_datetime(["2020-01-01 03:04", "2020-06-01 05:06"]).tz_localize("Europe/Berlin")
+    draft = lk.draft_schema(pd.DataFrame({"a": moments, "b": moments.tz_localize(None)}))
+    assert draft.count("zone =") == 1 and 'zone = "Europe/Berlin"' in draft
+
+
 @pytest.mark.parametrize("mark", [",", "'", " ", "\u00a0"])
 def test_thousands_are_read_as_the_schema_says(tmp_path: Path, mark: str) -> None:
     """Drafted, read cell by cell, and written plainly; without a word in the schema such a cell is no number."""

@@ -21,7 +21,7 @@ from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, values_of
 from ..class_counts import COUNTS, class_means
 from ..source import Distilled
-from .pictures import unpacked
+from ..tiles import check_tiles, packed, unpacked
 
 IMAGES, VIEWS = "class means", "class means in views"
 """Names of the questions for sums of pixels and of views' features."""
@@ -142,12 +142,7 @@ class NDPDC(AbstractMeasureOnce):
         """The images' shape; refuses what cannot be served."""
         if schema.image is None or len(schema.classes) < 2:
             raise LimbeckError(f"{self.name} is for images with labels of two classes or more.")
-        height, width, _ = schema.image.shape
-        if height % self.tiles or width % self.tiles:
-            raise LimbeckError(
-                f"Images of {height} x {width} pixels cannot be cut into {self.tiles} x {self.tiles} "
-                "equal parts; choose other tiles."
-            )
+        check_tiles(schema.image.shape, self.tiles)
         return schema.image.shape
 
 
@@ -185,11 +180,7 @@ def _start(
     key: Array,
 ) -> Float[Array, "images slots"]:
     """Class means, with noise by which the images of a class differ; small ones where images hold several."""
-    height, width, channels = shape
-    small = (len(means), height // tiles, width // tiles, channels)
-    shrunk = jax.image.resize(means.reshape(-1, *shape), small, "linear")
-    image = jnp.tile(shrunk, (1, tiles, tiles, 1)).reshape(len(means), -1)
-    images = jnp.repeat(image, per_class, axis=0)
+    images = packed(jnp.repeat(means, per_class * tiles**2, axis=0), shape, tiles)
     return jnp.clip(images + START_SPREAD * jax.random.normal(key, images.shape), 0.0, 1.0)
 
 

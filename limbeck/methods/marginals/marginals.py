@@ -25,7 +25,6 @@ from ...features import (
     ColumnPairs,
     ColumnScores,
     SingleColumns,
-    group_cells,
     most_cells,
 )
 from ...privacy import Asked, Histogram, Measurement, OuterSum, Private, Sum
@@ -35,7 +34,6 @@ from ..class_counts import COUNTS, class_weights
 from ..part import Auto
 from .class_shapes import class_chances, most_scores, pooled_scores, pooled_shares, scores_bound
 from .factors import common_factors, factor_rows, normal_scores
-from .forbidden import without_forbidden
 from .noisy_cells import (
     chances_within,
     cleared_counts,
@@ -43,13 +41,12 @@ from .noisy_cells import (
     filled_cells,
     in_filled_bins,
     numbered,
-    possible_cells,
-    shared_out,
 )
-from .soft_fit import NoisyMarginals, fit_soft_rows
+from .pair_counts import PAIRS, SINGLES, PairCounts, all_groups, groups_per_column, pair_groups
+from .soft_fit import fit_soft_rows
 from .soft_rows import SoftRows
+from .triples import EARLY_STEPS, NoisyTriple, asked_triples, measure_triples, read_triples
 
-SINGLES, PAIRS = "single columns", "pairs of columns"
 CLASS_SCORES, CORRELATIONS = "scores of classes", "correlations of columns"
 SOFT_ROWS_PER_NOISE = 4.0
 """Number of soft rows, in units of the rows over the noise of a pair's count: as many as noisy pairs can
@@ -57,8 +54,6 @@ tell apart."""
 TELLING_SOFT_ROWS = 4000
 """Number of soft rows that noisy pairs can tell apart, above which a count errs more by the chance of
 who is in the table than by noise."""
-GROUP_ROWS = 4.0
-"""Rows that a group should hold, in units of the noise of a pair's count over all classes."""
 FEWEST_CELLS, MOST_CELLS = 16, 256
 """Number of cells of a numeric column, at least and at most, unless a user sets it."""
 CELL_ROWS = 10.0
@@ -75,8 +70,6 @@ SCORED_SINGLE_SHARE, SCORE_SHARE = 0.2, 0.55
 """Shares of the budget for single columns of all classes together, and for what tells classes apart."""
 RESTRAINT, UNLABELLED_RESTRAINT = 0.2, 0.02
 """Restraint by default, with a label and without: noise that differs between classes misleads learners."""
-MOST_PAIR_COUNTS = 1 << 25
-"""Number of pair counts of a run, at most, for memory's sake: 256 MB as float64."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +82,10 @@ class Marginals(AbstractMeasureOnce):
         round, within the class (norm at most k); or, where rows are few for the columns, products of
         two columns' scores, all together clipped to norm k, instead; with a label, indicators are then those of all
         classes together, and one to a few scores of each column are summed within the row's class, clipped to about
-        root 2k. How cells are grouped, and their scores, are read off the noisy answers before. Add/remove
-        of one row, discrete Gaussian noise calibrated jointly. Events: three or four Gaussians.
+        root 2k; and, if triples are asked for, a choice among all triples of columns, whose utilities a row changes by
+        at most 1, and indicators of the chosen ones' cells within the class (norm the root of their number). How cells are grouped, and their scores, are read off the noisy answers before. Add/remove
+        of one row, discrete Gaussian noise and permute-and-flip, calibrated jointly. Events: three or four Gaussians; with
+        triples one more, and a pure one for the choice.
 
     >>> from limbeck import Category
     >>> pair = tuple(Category(name=n, values=("a", "b")) for n in "xy")
@@ -124,6 +119,9 @@ class Marginals(AbstractMeasureOnce):
     the columns and classes."""
     groups: int = 16
     """Groups that the cells of a column are joined into for pairs, at most."""
+    triples: int = 0
+    """Triples of columns that are counted beside pairs: those that pairs describe worst, by a private choice. Worth
+    its share of the budget where three columns depend on each other and no two do."""
     soft_rows: int = 4000
     """Number of soft rows where there is little noise, over all classes; with much, half as many. Free."""
     steps: int = 800
@@ -144,6 +142,7 @@ class Marginals(AbstractMeasureOnce):
         not_negative(**{} if restraint is None else {"restraint": restraint})
         choice(pairs=(self.pairs, ("auto", "counts", "correlations")))
         positive(soft_rows=self.soft_rows, steps=self.steps, learning_rate=self.learning_rate)
+        not_negative(triples=self.triples)
         if self.groups < 2:
             raise LimbeckError(f"Expected groups > 1, got {self.groups}.")
 
@@ -151,7 +150,8 @@ class Marginals(AbstractMeasureOnce):
         if schema.image:
             raise LimbeckError("marginals is a method for tables; choose another for images.")
         classes, columns = len(schema.classes), len(schema.inputs)
-        cells = sum(most_cells(c, self._cells(schema)) for c in schema.inputs)
+        grid = self._cells(schema)
+        cells = sum(most_cells(c, grid) for c in schema.inputs)
         groups, by = (1, "all") if self._scored(schema) else (classes, "label")
         singles = Sum(name=SINGLES, bound=math.sqrt(columns), size=cells, groups=groups, by=by)
         bound = float(columns)
@@ -159,16 +159,18 @@ class Marginals(AbstractMeasureOnce):
             blocks = ((columns, columns),)
             pairs = OuterSum(name=CORRELATIONS, bound=bound, blocks=blocks, labelled=True)
         else:
-            groups = self._all_groups(schema, self._groups_per_column(schema))
+            groups = all_groups(schema, grid, groups_per_column(schema, grid, self.groups))
             pairs = OuterSum(name=PAIRS, bound=bound, blocks=((groups, groups),), groups=classes)
         share, scores = self._single_share(schema), self._asked_scores(schema)
-        rest = 1 - self.count_share - share - sum(one.share for one in scores)
+        triples = asked_triples(schema, grid, self._picks(schema))
+        rest = 1 - self.count_share - share - sum(one.share for one in (*scores, *triples))
         fraction(count_share_and_single_share=1 - rest)
         return [
             Asked(question=Histogram.of_classes(COUNTS, schema), share=self.count_share),
             Asked(question=singles, share=share),
             *scores,
             Asked(question=pairs, share=rest),
+            *triples,
         ]
 
     def _asked_scores(self, schema: Schema) -> list[Asked]:
@@ -199,7 +201,20 @@ class Marginals(AbstractMeasureOnce):
         groups = self._groups(private.schema, rows.values, singles, noise)
         pairs = private.ask(PAIRS, self.map_spec("column_pairs", seed), {"groups": groups})
         matrices = pairs.values.reshape(len(counts.values), *ColumnPairs.shape_of(groups))
-        return {COUNTS: counts, SINGLES: singles, PAIRS: pairs._replace(values=matrices)}
+        measured = {COUNTS: counts, SINGLES: singles, PAIRS: pairs._replace(values=matrices)}
+        known = measured | {COUNTS: rows}
+        return measured | self._measured_triples(private, known, seed, progress)
+
+    def _measured_triples(
+        self, private: Private, measured: dict[str, Measurement], seed: int, progress: Progress
+    ) -> dict[str, Measurement]:
+        schema, picks = private.schema, self._picks(private.schema)
+        if not picks:
+            return {}
+        counts = self._read_counts(schema, measured)
+        soft = self._fitted(schema, measured, counts, EARLY_STEPS, seed, progress)
+        known = (counts.groups, counts.triple_groups, soft, counts.marginals.rows)
+        return measure_triples(private, self._cells(schema), picks, *known)
 
     def single_columns(self, schema: Schema, seed: int) -> SingleColumns:
         """The map of a row to indicators of its cell in every column."""
@@ -257,49 +272,59 @@ class Marginals(AbstractMeasureOnce):
     def _by_pairs(
         self, schema: Schema, measured: Mapping[str, Measurement], seed: int, progress: Progress
     ) -> SoftRows:
-        """Soft rows fitted to the counts of pairs."""
-        counts, singles, pairs = (measured[name].values for name in (COUNTS, SINGLES, PAIRS))
-        noise = {name: answer.noise for name, answer in measured.items()}
-        weights, size = class_weights(counts)
-        groups = self._groups(schema, counts, measured[SINGLES], noise[PAIRS])
-        columns, group_of = self.single_columns(schema, seed).cells, numbered(groups)
+        """Soft rows fitted to the counts of pairs, and of triples where there are some."""
+        counts = self._read_counts(schema, measured)
+        triples = read_triples(schema, measured, counts.groups, counts.triple_groups)
+        soft = self._fitted(schema, measured, counts, self.steps, seed, progress, triples)
+        return SoftRows(
+            soft=soft,
+            groups=numbered(counts.groups),
+            within=chances_within(
+                numbered(counts.groups),
+                counts.cleared,
+                counts.marginals.best_singles()[0],
+                count_error(measured[SINGLES].noise),
+                counts.filled,
+            ),
+            class_weights=class_weights(measured[COUNTS].values)[0],
+            grid=self._cells(schema),
+        )
+
+    def _read_counts(self, schema: Schema, measured: Mapping[str, Measurement]) -> PairCounts:
+        """What the noisy counts of columns and pairs say."""
+        columns = self.single_columns(schema, 0).cells
+        groups = self._groups(
+            schema, measured[COUNTS].values, measured[SINGLES], measured[PAIRS].noise
+        )
         cleared = self._cleared(schema, measured[SINGLES])
-        filled = filled_cells(schema, columns, cleared)
-        met = np.stack([np.bincount(group_of, own) > 0 for own in filled])
-        singles = singles * possible_cells(schema, columns)
-        pairs = pairs * met[:, :, None] * met[:, None, :]
-        rows, errors = np.maximum(weights * size, 1.0), (noise[SINGLES], noise[PAIRS])
-        marginals = NoisyMarginals.of_answers(groups, rows, singles, pairs, *errors)
-        if schema.rules:
-            cells = self.single_columns(schema, seed).cells
-            marginals = without_forbidden(marginals, schema, cells, groups)
+        return PairCounts.of_answers(schema, columns, groups, cleared, measured)
+
+    def _fitted(
+        self,
+        schema: Schema,
+        measured: Mapping[str, Measurement],
+        counts: PairCounts,
+        steps: int,
+        seed: int,
+        progress: Progress,
+        triples: tuple[NoisyTriple, ...] = (),
+    ) -> np.ndarray:
+        """Chances of groups, (classes, soft rows, groups)."""
         # As many soft rows as the measured pairs can tell apart.
-        telling = SOFT_ROWS_PER_NOISE * size / count_error(noise[PAIRS])
+        size = class_weights(measured[COUNTS].values)[1]
+        telling = SOFT_ROWS_PER_NOISE * size / count_error(measured[PAIRS].noise)
         soft = fit_soft_rows(
-            marginals,
+            counts.marginals,
             soft_rows=round(float(np.clip(telling, (self.soft_rows + 1) // 2, self.soft_rows))),
-            steps=self.steps,
+            steps=steps,
             learning_rate=self.learning_rate,
             # Below the rows' own chance, noise is no measure of errors: counts are not truer than that.
             restraint=self._restraint(schema) * max(1.0, telling / TELLING_SOFT_ROWS),
             seed=seed,
             progress=lambda done: progress("soft rows", done),
+            triples=triples,
         )
-        soft = soft * met[:, None, :]
-        soft /= (soft @ marginals.member) @ marginals.member.T
-        return SoftRows(
-            soft=soft.astype(np.float32),
-            groups=group_of,
-            within=chances_within(
-                group_of,
-                cleared,
-                marginals.best_singles()[0],
-                count_error(noise[SINGLES]),
-                filled,
-            ),
-            class_weights=weights,
-            grid=self._cells(schema),
-        )
+        return counts.of_met_groups(soft)
 
     # ---- from the schema alone: what noise will leave of the counts -------------------------------
 
@@ -324,6 +349,10 @@ class Marginals(AbstractMeasureOnce):
         """Whether classes are told apart by their means of scores."""
         return self._correlated(schema) and schema.label is not None
 
+    def _picks(self, schema: Schema) -> int:
+        """Number of triples to choose: none beside correlations."""
+        return 0 if self._correlated(schema) else self.triples
+
     def _restraint(self, schema: Schema) -> float:
         restraint = unless_auto(restraint=self.restraint)
         if restraint is not None:
@@ -338,46 +367,12 @@ class Marginals(AbstractMeasureOnce):
         wanted = _rows_per_class(schema) / (CELL_ROWS * math.sqrt(len(schema.inputs)))
         return int(min(MOST_CELLS, max(FEWEST_CELLS, wanted)))
 
-    def _all_groups(self, schema: Schema, per_column: int) -> int:
-        """Number of groups of all columns together, at most, with so many of each column."""
-        grid = self._cells(schema)
-        cells = SingleColumns(schema, grid=grid).cells
-        return sum(min(most_cells(c.column, grid), per_column + c.missing) for c in cells)
-
-    def _groups_per_column(self, schema: Schema) -> int:
-        """Groups of a column, at most: fewer in wide tables, so that the counts fit in memory."""
-        limit = math.sqrt(MOST_PAIR_COUNTS / len(schema.classes))
-        for most in range(self.groups, 1, -1):
-            if self._all_groups(schema, most) <= limit:
-                return most
-        raise LimbeckError(
-            f"{len(schema.inputs)} columns and {len(schema.classes)} classes make too many pair "
-            "counts for marginals; use another method."
-        )
-
     def _groups(
         self, schema: Schema, counts: np.ndarray, singles: Measurement, noise: float
     ) -> list[np.ndarray]:
-        """For each column the group of each cell.
-
-        From noisy answers alone, so that measuring and distilling find the same groups.
-
-        Args:
-            schema: The settled schema.
-            counts: Noisy numbers of rows, (classes,).
-            singles: The noisy counts of all columns' cells, (classes, cells).
-            noise: Standard deviation of the noise that pair counts will have.
-        """
-        most, classes = self._groups_per_column(schema), len(counts)
-        floor = GROUP_ROWS * noise * math.sqrt(classes / 2)
-        rows = class_weights(counts)[1]
-        start, groups = 0, []
-        cleared = self._cleared(schema, singles).sum(axis=0)
-        for cells in SingleColumns(schema, grid=self._cells(schema)).cells:
-            pooled = shared_out(cleared[start : start + cells.count], rows)
-            groups.append(group_cells(cells, pooled, most=most, floor=floor))
-            start += cells.count
-        return groups
+        """For each column the group of each cell, by the noise that pair counts will have."""
+        cleared = self._cleared(schema, singles)
+        return pair_groups(schema, self._cells(schema), self.groups, counts, cleared, noise)
 
     def _chances(self, schema: Schema, measured: Mapping[str, Measurement]) -> np.ndarray:
         """Probability of each cell of a column, (classes, cells), from noisy answers alone."""

@@ -7,7 +7,7 @@ price for every dependence between columns, so that noise is not taken for one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 from ...draws import normal
 from ...nets import fit
 from .noisy_cells import count_error, numbered, to_simplex
+from .triples import NoisyTriple
 
 MOST_WORK = 1.25e8
 """Multiplications per update that a wide table may cost; it gets fewer soft rows beyond."""
@@ -124,6 +125,7 @@ def fit_soft_rows(
     restraint: float,
     seed: int,
     progress: Callable[[float], None],
+    triples: Sequence[NoisyTriple] = (),
 ) -> np.ndarray:
     """Probabilities (classes, soft rows, groups) whose mixture has about the marginals measured.
 
@@ -139,6 +141,7 @@ def fit_soft_rows(
         restraint: Price of information.
         seed: Draws where soft rows begin.
         progress: Called with the fraction done.
+        triples: Counts of triples of columns to come near to, too.
     """
     classes, groups = marginals.single.shape
     single, variance = marginals.best_singles()
@@ -150,7 +153,7 @@ def fit_soft_rows(
     start = np.log((single + 0.03 * np.sqrt(marginals.pair_variance)) / rows)
     spread = normal(start_key, (classes, each, groups))
     member = marginals.member
-    target = {
+    target: dict[str, Any] = {
         "member": jnp.asarray(member),
         "single": jnp.asarray(single / rows, jnp.float32),
         "single_weight": jnp.asarray(rows**2 / variance, jnp.float32),
@@ -158,6 +161,7 @@ def fit_soft_rows(
         "pair_weight": jnp.asarray(marginals.rows**2 / marginals.pair_variance, jnp.float32),
         "other": jnp.asarray(1 - member @ member.T),
         "price": jnp.asarray(restraint * marginals.rows, jnp.float32),
+        "triples": [_triple_target(triple, marginals.rows) for triple in triples],
     }
     fitted = fit(
         Soft(jnp.asarray(start, jnp.float32)[:, None] + spread),
@@ -171,6 +175,17 @@ def fit_soft_rows(
     return np.asarray(fitted(target["member"]))
 
 
+def _triple_target(triple: NoisyTriple, rows: np.ndarray) -> dict[str, Any]:
+    """What a triple's shares should be, and what errors in them weigh, in units of the noise."""
+    classes, *sizes = triple.counts.shape
+    shares = triple.counts.reshape(classes, -1, sizes[-1]) / rows[:, None, None]
+    return {
+        "joins": [jnp.asarray(join) for join in triple.joins],
+        "share": jnp.asarray(shares, jnp.float32),
+        "weight": jnp.asarray(rows**2 / triple.variance, jnp.float32),
+    }
+
+
 def _loss(soft: Soft, key: Array, target: Any) -> Array:
     chances = soft(target["member"])
     mean = chances.mean(axis=1)
@@ -179,6 +194,11 @@ def _loss(soft: Soft, key: Array, target: Any) -> Array:
         own = chances[label].T @ chances[label] / chances.shape[1]
         errors = target["other"] * (own - target["pair"][label]) ** 2
         total += 0.5 * target["pair_weight"][label] * errors.sum()  # each pair stands there twice
+        for triple in target["triples"]:
+            first, second, third = (chances[label] @ join for join in triple["joins"])
+            both = (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
+            apart = both.T @ third / len(first) - triple["share"][label]
+            total += triple["weight"][label] * (apart**2).sum()
     total += (target["single_weight"] * (mean - target["single"]) ** 2).sum()
     surprise = chances * (jnp.log(chances + 1e-9) - jnp.log(mean + 1e-9)[:, None])
     total += (target["price"] * surprise.sum(axis=2).mean(axis=1)).sum()

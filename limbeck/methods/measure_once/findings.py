@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...features import Fourier, RandomConvNets, Scattering
+from ...features import Fourier, RandomConvNets, Scattering, Views
 from ...privacy import Measurement
 from ...schema import Schema
 from ..class_counts import COUNTS, class_weights
+from . import view_means
 from .network_moments import NetworkMoments, denoised_moments, prototype_features
 from .prototypes import Prototypes, denoised_means, denoised_prototypes, row_radius
 
 MEAN, CLASS_MEANS, CLUSTERS = "mean", "class means", "clusters"
-PROTOTYPES, NETWORKS, TEACHER = "prototypes", "random networks", "teacher"
+PROTOTYPES, NETWORKS, VIEWS, TEACHER = "prototypes", "random networks", "views", "teacher"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,15 @@ class Findings:
     """Random networks whose features were measured; None for tables and for goal "ridge"."""
     network_moments: NetworkMoments | None = None
     """What was measured of these features."""
+    views: Views | None = None
+    """Views in which classes were measured; for goal "networks" alone."""
+    view_means: np.ndarray | None = None
+    """Mean features of each class in each view, (views, classes, part)."""
+
+    @property
+    def looked(self) -> bool:
+        """Whether it is known how rows look to networks."""
+        return self.networks is not None or self.views is not None
 
 
 def read_findings(
@@ -41,6 +51,7 @@ def read_findings(
     *,
     features: Scattering | Fourier,
     networks: RandomConvNets | None,
+    views: Views | None,
 ) -> Findings:
     """All noisy answers, read.
 
@@ -49,15 +60,22 @@ def read_findings(
         measured: The noisy answers by name; those that were not asked for are not there.
         features: The feature map that the teacher was trained with.
         networks: The random networks that were measured, if any were.
+        views: The views that were measured, if any were.
     """
     findings = Findings(features=features, teacher=measured[TEACHER].values)
     if PROTOTYPES not in measured:
         return findings
     prototypes = read_prototypes(schema, measured)
     findings = replace(findings, prototypes=prototypes)
+    counts = measured[COUNTS].values
+    if views is not None:
+        base = np.asarray(view_means.prototype_features(views, prototypes))
+        sums = measured[VIEWS].values.reshape(base.shape)
+        means = view_means.denoised_view_means(views, base, sums, counts)
+        return replace(findings, views=views, view_means=means)
     if networks is None:
         return findings
-    sums, counts = measured[NETWORKS], measured[COUNTS].values
+    sums = measured[NETWORKS]
     base = np.asarray(prototype_features(networks, prototypes))
     moments = denoised_moments(networks, base, sums.values, counts, sums.noise)
     return replace(findings, networks=networks, network_moments=moments)

@@ -4,8 +4,8 @@ Three things are measured. A *teacher*: a linear predictor of the class on featu
 noisy gradient descent; kernel ridge regression on a small set is such a predictor, too, so a set can
 be made that gives the same one. *Prototypes*: mean rows of clusters within each class, from which the
 set begins. *Network moments*: class means and second moments of the rows' features in random
-convolutional networks, from which one can tell how well such networks would learn from the set. The
-set is then optimised to agree with all three, which sees no rows: `small_set.py`.
+convolutional networks, from which one can tell how well such networks would learn from the set; or, for
+a set that is to teach networks above all, class means alone, in many views (`view_means.py`). The set is then optimised to agree with all three, which sees no rows: `small_set.py`.
 
 This file holds what is asked and measured. What the answers say is read in `findings.py`.
 """
@@ -20,13 +20,24 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from ...errors import LimbeckError, choice, fraction, not_negative, positive
-from ...features import Fourier, RandomConvNets, Scattering, default_length_scales, features_of
-from ...privacy import Asked, Head, Histogram, Measurement, OuterSum, Private
+from ...errors import LimbeckError, choice, fraction, not_negative, positive, unless_auto
+from ...features import (
+    Fourier,
+    RandomConvNets,
+    Scattering,
+    Views,
+    default_length_scales,
+    features_of,
+    output_size,
+)
+from ...privacy import Asked, Head, Histogram, Measurement, OuterSum, Private, Sum
 from ...schema import Schema
 from ..base import AbstractMeasureOnce, Product, Progress, check_values_declared, values_of
 from ..class_counts import COUNTS
+from ..part import Auto
 from ..source import Distilled
+from ..tiles import check_tiles
+from . import view_means
 from .findings import (
     CLASS_MEANS,
     CLUSTERS,
@@ -34,6 +45,7 @@ from .findings import (
     NETWORKS,
     PROTOTYPES,
     TEACHER,
+    VIEWS,
     noisy_rows,
     read_findings,
     read_prototypes,
@@ -41,25 +53,29 @@ from .findings import (
 from .network_moments import NetworkResiduals, network_blocks, network_bound, prototype_features
 from .optimise_set import ObjectiveWeights
 from .private_prototypes import asked_class_means, asked_prototypes, measure_prototypes
-from .small_set import SmallSet, class_size_factor
+from .small_set import SmallSet, class_size_factor, shown
 from .teacher import linear_features, soft_labels, train_teacher
 
 SHARES = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, NETWORKS: 0.47}
-"""Proportions in which these measurements divide what counts and teacher leave of the budget."""
+VIEW_SHARES = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, VIEWS: 1.0}
+"""Proportions in which these measurements divide what counts and teacher leave of the budget, by default and for goal
+"networks"."""
+TEACHER_SHARE, VIEWS_TEACHER_SHARE = 0.45, 0.2
+"""Share of the budget for the teacher, by default and for goal "networks"."""
 COUNT_SHARE = 0.01
 """Share of the budget for the class counts."""
-GOALS = ("any", "ridge")
+GOALS = ("any", "ridge", "networks")
 """Kinds of learner that a set may be made for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOnce(AbstractMeasureOnce):
-    """Private teacher, prototypes and random-network moments; the set is optimised for free.
+    """Private teacher, prototypes and what random networks see; the set is optimised for free.
 
     Privacy:
         Measures class counts (sensitivity 1), sums of clipped rows and of their clipped residuals
         per class and per cluster, sums of network features per class and of their products, clipped
-        together, and gradients of a linear head over all rows, each clipped, under add/remove of
+        together (for goal "networks" sums per class alone, in many views, clipped together), and gradients of a linear head over all rows, each clipped, under add/remove of
         one row, with discrete Gaussian noise calibrated jointly. Every row enters one class and one
         cluster. Later questions depend on earlier answers, which Gaussian composition allows.
         Events: Gaussians.
@@ -83,23 +99,39 @@ class MeasureOnce(AbstractMeasureOnce):
     )
     fixed_size: ClassVar[bool] = True
     free: ClassVar[frozenset[str]] = frozenset(
-        {"per_class", "steps", "learning_rate", "align_weight", "match_weight", "error_weight"}
+        {
+            "per_class",
+            "tiles",
+            "steps",
+            "learning_rate",
+            "align_weight",
+            "match_weight",
+            "error_weight",
+        }
         | {"proximity", "smoothness", "softness"}
     )
 
     per_class: int = 10
-    """Rows per class in the distilled set. Free."""
+    """Rows per class in the distilled set; of images that hold several pictures, these images. Free."""
     goal: str = "any"
-    """Learner that the set is for: "any", or "ridge" (kernel ridge regression only): then the whole
-    budget goes to the teacher."""
-    teacher_share: float = 0.45
-    """Share of the budget for the teacher; prototypes and networks divide the rest."""
+    """Learner that the set is for: "any"; "ridge" (kernel ridge regression only): then the whole budget goes to
+    the teacher; or "networks" (of images): then class means in many views are measured, and images hold four
+    pictures each."""
+    tiles: int | Auto = "auto"
+    """Pictures that an image holds along either side: with 2, four small ones, which are released at full size.
+    "auto": 2 for goal "networks", else 1. Free."""
+    teacher_share: float | Auto = "auto"
+    """Share of the budget for the teacher; prototypes and networks divide the rest. "auto": 0.45, for goal
+    "networks" 0.2."""
     clusters: int = 50
     """Number of prototypes per class, at most; as many are measured as can be told from noise."""
     networks: int = 4
     """Number of random networks whose features are measured, for images."""
     network_width: int = 32
     """Number of filters in each layer of the random networks."""
+    views: int = 20
+    """Number of views, for goal "networks": random networks of `network_width` filters, each of which sees all pictures
+    changed in a way of its own."""
     features: int = 2000
     """Number of random Fourier features that the teacher sees a table's row by; images have
     scattering features."""
@@ -128,9 +160,11 @@ class MeasureOnce(AbstractMeasureOnce):
     and a teacher that knows little. Free."""
 
     def __post_init__(self) -> None:
-        fraction(teacher_share=self.teacher_share)
+        share, tiles = unless_auto(teacher_share=self.teacher_share), unless_auto(tiles=self.tiles)
+        fraction(**{} if share is None else {"teacher_share": share})
+        positive(**{} if tiles is None else {"tiles": tiles})
         positive(per_class=self.per_class, clusters=self.clusters, networks=self.networks)
-        positive(network_width=self.network_width, features=self.features)
+        positive(network_width=self.network_width, views=self.views, features=self.features)
         positive(teacher_steps=self.teacher_steps, teacher_rate=self.teacher_rate)
         positive(steps=self.steps, learning_rate=self.learning_rate)
         not_negative(align_weight=self.align_weight, match_weight=self.match_weight)
@@ -156,6 +190,7 @@ class MeasureOnce(AbstractMeasureOnce):
                 "more would leave nothing to learn from a label."
             )
         check_values_declared(self.name, schema)
+        self._check_pictures(schema)
         shares = self._shares(schema)
         teacher = Head(
             name=TEACHER,
@@ -168,6 +203,7 @@ class MeasureOnce(AbstractMeasureOnce):
             *(asked_class_means(schema, shares) if PROTOTYPES in shares else ()),
             *(asked_prototypes(schema, self.clusters, shares) if PROTOTYPES in shares else ()),
             *(self._asked_networks(schema, shares) if NETWORKS in shares else ()),
+            *(self._asked_views(schema, shares) if VIEWS in shares else ()),
             Asked(question=teacher, share=shares[TEACHER]),
         ]
 
@@ -181,6 +217,20 @@ class MeasureOnce(AbstractMeasureOnce):
         )
         return [Asked(question=question, share=shares[NETWORKS])]
 
+    def _asked_views(self, schema: Schema, shares: Mapping[str, float]) -> list[Asked]:
+        assert schema.image
+        shape, classes = schema.image.shape, len(schema.classes)
+        bound, size = view_means.residual_bound(shape), output_size(shape, self.network_width)
+        question = Sum(name=VIEWS, bound=bound, size=self.views * size, groups=classes, by="map")
+        return [Asked(question=question, share=shares[VIEWS])]
+
+    def _check_pictures(self, schema: Schema) -> None:
+        """Refuse what is for images where there are none, and images that cannot be cut."""
+        if schema.image is None and (self.goal == "networks" or self._tiles > 1):
+            raise LimbeckError(f"{self.name}: goal networks and tiles are for images.")
+        if schema.image:
+            check_tiles(schema.image.shape, self._tiles)
+
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         schema = private.schema
         measured = {COUNTS: private.ask(COUNTS)}
@@ -192,6 +242,11 @@ class MeasureOnce(AbstractMeasureOnce):
             state = {"at_prototypes": prototype_features(self._networks(schema, seed), prototypes)}
             answer = private.ask(NETWORKS, self.map_spec("network_map", seed), state)
             measured[NETWORKS] = answer._replace(values=answer.values.astype(np.float32))
+        if VIEWS in shares:
+            prototypes, views = read_prototypes(schema, measured), self._views(schema, seed)
+            state = {"at_prototypes": view_means.prototype_features(views, prototypes)}
+            answer = private.ask(VIEWS, self.map_spec("view_map", seed), state)
+            measured[VIEWS] = answer._replace(values=answer.values.astype(np.float32))
         noise = private.noise_of(TEACHER)
         with private.steps(TEACHER, self.map_spec("teacher_map", seed)) as gradient:
             weights = train_teacher(
@@ -212,6 +267,10 @@ class MeasureOnce(AbstractMeasureOnce):
         """Features of rows in random networks, less those of their class's prototypes."""
         return NetworkResiduals(self._networks(schema, seed), at_prototypes)
 
+    def view_map(self, schema: Schema, seed: int, at_prototypes: Array) -> view_means.ViewResiduals:
+        """Features of rows in all views, less those of their class's prototypes."""
+        return view_means.ViewResiduals(self._views(schema, seed), at_prototypes)
+
     def teacher_map(self, schema: Schema, seed: int) -> Scattering | Fourier:
         """Features of rows for the teacher, of norm 1."""
         scales = default_length_scales(schema)
@@ -227,22 +286,27 @@ class MeasureOnce(AbstractMeasureOnce):
         seed: int,
         progress: Progress,
     ) -> Product:
-        rng, networks = np.random.default_rng(seed), None
-        if NETWORKS in measured:
-            networks = self._networks(schema, seed)
+        rng = np.random.default_rng(seed)
+        networks = self._networks(schema, seed) if NETWORKS in measured else None
+        views = self._views(schema, seed) if VIEWS in measured else None
         features = self.teacher_map(schema, seed)
-        findings = read_findings(schema, measured, features=features, networks=networks)
-        small = self._small_set()
+        findings = read_findings(
+            schema, measured, features=features, networks=networks, views=views
+        )
+        small, pictures = self._small_set(), self.per_class * self._tiles**2
         start = small.start(schema, findings, rng)
         rows = small.optimised(schema, findings, start, rng, seed=seed, progress=progress)
-        labels = np.repeat(np.arange(len(schema.classes)), self.per_class)
-        slots = rows.reshape(len(labels), -1).astype(np.float32)
+        stored = rows.reshape(-1, schema.slots).astype(np.float32)
+        slots = shown(schema, stored, self._tiles)
+        labels = np.repeat(np.arange(len(schema.classes)), pictures)
         soft = None
         if self.softness and start.teacher_trusted:
             logits = features_of(features, slots) @ findings.teacher
-            soft = soft_labels(logits, labels, self.softness * class_size_factor(self.per_class))
+            soft = soft_labels(logits, labels, self.softness * class_size_factor(pictures))
         return Product(
-            source=Distilled(slots=slots, labels=labels, soft=soft),
+            source=Distilled(
+                slots=slots, labels=labels, soft=soft, stored=stored if self._tiles > 1 else None
+            ),
             rows=len(labels),
             measurements=values_of(measured),
         )
@@ -250,6 +314,7 @@ class MeasureOnce(AbstractMeasureOnce):
     def _small_set(self) -> SmallSet:
         return SmallSet(
             per_class=self.per_class,
+            tiles=self._tiles,
             steps=self.steps,
             learning_rate=self.learning_rate,
             smoothness=self.smoothness,
@@ -272,11 +337,26 @@ class MeasureOnce(AbstractMeasureOnce):
             key=jax.random.fold_in(jax.random.key(seed), 2),
         )
 
+    def _views(self, schema: Schema, seed: int) -> Views:
+        assert schema.image
+        key = jax.random.fold_in(jax.random.key(seed), 2)
+        return Views(shape=schema.image.shape, views=self.views, width=self.network_width, key=key)
+
+    @property
+    def _tiles(self) -> int:
+        tiles = unless_auto(tiles=self.tiles)
+        return int(tiles) if tiles is not None else 2 if self.goal == "networks" else 1
+
     def _shares(self, schema: Schema) -> dict[str, float]:
         """Shares of the budget of all measurements that are made, but for the counts."""
         if self.goal == "ridge":
             return {TEACHER: 1 - COUNT_SHARE}
-        parts = {name: part for name, part in SHARES.items() if schema.image or name != NETWORKS}
-        left, total = 1 - COUNT_SHARE - self.teacher_share, sum(parts.values())
+        wide = self.goal == "networks"
+        teacher = unless_auto(teacher_share=self.teacher_share)
+        if teacher is None:
+            teacher = VIEWS_TEACHER_SHARE if wide else TEACHER_SHARE
+        chosen = VIEW_SHARES if wide else SHARES
+        parts = {name: part for name, part in chosen.items() if schema.image or name != NETWORKS}
+        left, total = 1 - COUNT_SHARE - teacher, sum(parts.values())
         shares = {name: left * part / total for name, part in parts.items()}
-        return shares | {TEACHER: self.teacher_share}
+        return shares | {TEACHER: teacher}

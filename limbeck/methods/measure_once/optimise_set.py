@@ -1,7 +1,7 @@
 """Move the rows of a small set, by gradient descent, until they agree with all that was measured.
 
-The disagreement has four parts: ridge regression on the set should give the teacher's weights; the
-set's class means in random networks should be the measured ones; regression on these networks'
+The disagreement has up to four parts: ridge regression on the set should give the teacher's weights; the
+set's class means in random networks, or in views, should be the measured ones; regression on random networks'
 features should make few errors on the measured rows; and rows should stay near where they began.
 """
 
@@ -17,9 +17,11 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from ...features import RandomConvNets, ridge_weights
+from ...features import RandomConvNets, Views, ridge_weights
 from ...schema import Schema
+from ..tiles import unpacked
 from .network_moments import NetworkMoments, ridge_errors
+from .view_means import seen
 
 RIDGE, NETWORK_RIDGE = 1e-3, 0.1
 """Ridge, in units of the kernel's mean diagonal, of regression with the teacher's features and with a
@@ -27,27 +29,44 @@ random network's."""
 DIRECTION_WEIGHT = 0.01
 """Weight of every direction of the features alike, beside the mean square of the probes along it."""
 NETWORKS_PER_STEP = 2
-"""Number of random networks looked at in one update, drawn anew each time."""
+"""Number of random networks, or views, looked at in one update, drawn anew each time."""
 ADAM = optax.scale_by_adam(b1=0.9, b2=0.99)
 
 
-class Blur(eqx.Module):
-    """Changes of images blurred by a Gaussian whose deviation is so many pixels, so that no pixel moves
-    alone; changes of tables, and of 0 pixels, as they are."""
+class Canvas(eqx.Module):
+    """How rows are moved, and what they show.
+
+    Changes of images are blurred by a Gaussian whose deviation is so many pixels, so that no pixel moves alone;
+    changes of tables, and of 0 pixels, are as they are. An image may hold several small pictures: what anything
+    looks at are these, enlarged, which blurs enough.
+    """
 
     along: Float[Array, "height height"] | None
     """Weights of lines in each blurred line; None: no blur."""
     across: Float[Array, "width width"] | None
     """The same for pixels of a line."""
     shape: tuple[int, int, int] = eqx.field(static=True)
+    tiles: int = eqx.field(static=True)
+    """Pictures along either side of an image."""
 
-    def __init__(self, schema: Schema, pixels: float) -> None:
+    def __init__(self, schema: Schema, pixels: float, tiles: int = 1) -> None:
         self.along = self.across = None
         self.shape = schema.image.shape if schema.image else (1, schema.slots, 1)
-        if schema.image and pixels > 0:
+        self.tiles = tiles
+        if schema.image and pixels > 0 and tiles == 1:
             self.along, self.across = (_blurring(side, pixels) for side in self.shape[:2])
 
-    def __call__(self, change: Array) -> Array:
+    def moved(self, start: Array, change: Array) -> Array:
+        """Rows after a change, in [0, 1]; derivatives as if they were free, so that none gets stuck."""
+        rows = start + self.blurred(change)
+        return rows + jax.lax.stop_gradient(jnp.clip(rows, 0.0, 1.0) - rows)
+
+    def pictures(self, rows: Float[Array, "classes each slots"]) -> Array:
+        """What rows show: (classes * each, pictures of each, slots)."""
+        flat = rows.reshape(-1, rows.shape[2])
+        return unpacked(flat, self.shape, self.tiles).reshape(len(flat), self.tiles**2, -1)
+
+    def blurred(self, change: Array) -> Array:
         if self.along is None or self.across is None:
             return change
         images = change.reshape(*change.shape[:-1], *self.shape)
@@ -75,6 +94,21 @@ class Objective(eqx.Module):
     """Random networks whose features were measured."""
     network_moments: NetworkMoments | None = None
     """What was measured of these features."""
+    views: Views | None = None
+    """Views in which classes were measured."""
+    view_means: Float[Array, "views classes part"] | None = None
+    """Mean features of each class in each view."""
+
+    @property
+    def looking(self) -> int:
+        """Number of random networks or views."""
+        if self.views is not None:
+            return self.views.views
+        return self.networks.networks if self.networks is not None else 0
+
+    def blind(self) -> Objective:
+        """The teacher's part alone."""
+        return Objective(features=self.features, teacher=self.teacher, probes=self.probes)
 
 
 class ObjectiveWeights(NamedTuple):
@@ -83,7 +117,7 @@ class ObjectiveWeights(NamedTuple):
     teacher: float
     """Weight of disagreement with the teacher."""
     class_means: float
-    """Weight of the distance of class means in random networks from the measured ones."""
+    """Weight of the distance of class means in random networks, or views, from the measured ones."""
     errors: float
     """Weight of what regression on random networks' features gets wrong of the measured rows."""
     nearness: float
@@ -97,7 +131,7 @@ def optimise_set(
     steps: int,
     learning_rate: float,
     weights: ObjectiveWeights,
-    blur: Blur,
+    canvas: Canvas,
     seed: int,
     progress: Callable[[float], None],
 ) -> np.ndarray:
@@ -110,24 +144,24 @@ def optimise_set(
         steps: Updates by Adam, its rate falling along a cosine.
         learning_rate: Learning rate of the first update.
         weights: Weights of the parts of the disagreement.
-        blur: Applied to every change of the rows.
-        seed: Seed of the draw of networks looked at in each update.
+        canvas: How rows change, and what they show.
+        seed: Seed of the draw of what is looked at in each update.
         progress: Called with the fraction done.
     """
     anchor = jnp.asarray(start, jnp.float32)
     change = jnp.zeros_like(anchor)
     state = ADAM.init(change)
     rng = np.random.default_rng(seed)
-    count = objective.networks.networks if objective.networks else 1
-    some = min(NETWORKS_PER_STEP, count) if objective.networks else 0
+    count, some = max(objective.looking, 1), min(NETWORKS_PER_STEP, objective.looking)
     for step in range(steps):
         rate = learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
         chosen = jnp.asarray(rng.choice(count, some, replace=False))
+        place = jnp.asarray(rng.integers(canvas.tiles**2))
         change, state = _update(
-            change, state, anchor, chosen, jnp.float32(rate), objective, blur, weights
+            change, state, anchor, (chosen, place), jnp.float32(rate), objective, canvas, weights
         )
         progress((step + 1) / steps)
-    return np.asarray(_bounded(anchor + blur(change)))
+    return np.asarray(canvas.moved(anchor, change))
 
 
 @eqx.filter_jit
@@ -135,45 +169,45 @@ def _update(
     change: Array,
     state: Any,
     anchor: Array,
-    chosen: Array,
+    drawn: tuple[Array, Array],
     rate: Array,
     objective: Objective,
-    blur: Blur,
+    canvas: Canvas,
     weights: ObjectiveWeights,
 ) -> tuple[Array, Any]:
     def loss(change: Array) -> Array:
-        return _disagreement(_bounded(anchor + blur(change)), anchor, objective, weights, chosen)
+        rows = canvas.moved(anchor, change)
+        away = ((rows - anchor) ** 2).sum(axis=2).mean()
+        shown = canvas.pictures(rows), len(rows)
+        return _disagreement(*shown, objective, weights, *drawn) + weights.nearness * away
 
     moves, state = ADAM.update(jax.grad(loss)(change), state)
     return change - rate * moves, state
 
 
-def _bounded(rows: Array) -> Array:
-    """Values in [0, 1]; derivatives as if they were free, so that none gets stuck at a bound."""
-    return rows + jax.lax.stop_gradient(jnp.clip(rows, 0.0, 1.0) - rows)
-
-
 def _disagreement(
-    rows: Array, anchor: Array, objective: Objective, weights: ObjectiveWeights, chosen: Array
+    pictures: Float[Array, "images places slots"],
+    classes: int,
+    objective: Objective,
+    weights: ObjectiveWeights,
+    chosen: Array,
+    place: Array,
 ) -> Array:
-    """The weighted sum of the four parts, the networks' over those chosen for this update."""
-    classes, each, slots = rows.shape
-    flat = rows.reshape(-1, slots)
-    labels = jax.nn.one_hot(jnp.repeat(jnp.arange(classes), each), classes)
-    learned = ridge_weights(objective.features(flat), labels, RIDGE)
-    loss = (
-        weights.teacher * (1 - _cosine(learned, objective.teacher, objective.probes))
-        + weights.nearness * ((rows - anchor) ** 2).sum(axis=2).mean()
-    )
-    if objective.networks is None or objective.network_moments is None:
-        return loss
-    features = objective.networks.separate(flat, chosen)
-    measured = objective.network_moments.of_networks(chosen)
-    return (
-        loss
-        + weights.class_means * _mean_distance(features, measured.class_means)
-        + weights.errors * _regression_errors(features, labels, measured)
-    )
+    """The weighted sum of what teacher and networks say: the teacher looks at the pictures at one place of
+    each image, so that it costs the same however many an image holds, and networks at all."""
+    labels = jax.nn.one_hot(jnp.repeat(jnp.arange(classes), len(pictures) // classes), classes)
+    learned = ridge_weights(objective.features(pictures[:, place]), labels, RIDGE)
+    loss = weights.teacher * (1 - _cosine(learned, objective.teacher, objective.probes))
+    flat = pictures.reshape(-1, pictures.shape[2])
+    if objective.views is not None and objective.view_means is not None:
+        looks = jnp.stack([objective.views.look(flat, number) for number in chosen])
+        loss += weights.class_means * _mean_distance(looks, objective.view_means[chosen])
+    if objective.networks is not None and objective.network_moments is not None:
+        features = objective.networks.separate(flat, chosen)
+        measured = objective.network_moments.of_networks(chosen)
+        loss += weights.class_means * _mean_distance(features, measured.class_means)
+        loss += weights.errors * _regression_errors(features, labels, measured)
+    return loss
 
 
 def _cosine(learned: Array, teacher: Array, probes: Array | None) -> Array:
@@ -209,14 +243,27 @@ def _regression_errors(
 
 
 def nearest_start(starts: Sequence[np.ndarray], objective: Objective) -> np.ndarray:
-    """Of several sets the one whose class means in random networks are nearest to the measured ones;
-    the first where no networks were measured."""
-    if objective.networks is None or objective.network_moments is None:
+    """Of several sets the one whose class means in random networks, or views, are nearest to the measured ones;
+    the first where none were measured."""
+    if not objective.looking:
         return starts[0]
-    every = jnp.arange(objective.networks.networks)
-    look, distances = eqx.filter_jit(objective.networks.separate), []
+    distances = []
     for start in starts:
         flat = jnp.asarray(start.reshape(-1, start.shape[2]), jnp.float32)
-        means = objective.network_moments.class_means
-        distances.append(float(_mean_distance(look(flat, every), means)))
+        distances.append(float(_all_distances(flat, objective)))
     return starts[int(np.argmin(distances))]
+
+
+def _all_distances(rows: Array, objective: Objective) -> Array:
+    """Mean squared distance of a set's class means from the measured ones, over all networks or views."""
+    if objective.views is not None and objective.view_means is not None:
+        views, means = objective.views, objective.view_means
+        each = [
+            _mean_distance(seen(views, rows, number)[None], own[None])
+            for number, own in enumerate(means)
+        ]
+        return jnp.stack(each).mean()
+    assert objective.networks is not None and objective.network_moments is not None
+    every = jnp.arange(objective.networks.networks)
+    features = eqx.filter_jit(objective.networks.separate)(rows, every)
+    return _mean_distance(features, objective.network_moments.class_means)

@@ -12,8 +12,9 @@ import numpy as np
 from ...features import features_of
 from ...progress import Progress
 from ...schema import Schema
+from ..tiles import packed, unpacked
 from .findings import Findings
-from .optimise_set import Blur, Objective, ObjectiveWeights, nearest_start, optimise_set
+from .optimise_set import Canvas, Objective, ObjectiveWeights, nearest_start, optimise_set
 from .prototypes import Prototypes
 from .start_rows import (
     deformed_prototypes,
@@ -28,7 +29,7 @@ HALF_WEIGHT_ROWS = 4
 PROBES = 1000
 """Number of rows at which set and teacher are to agree."""
 OPTIMISED_ROWS = 8
-"""Rows per class, if there are not more prototypes, that follow what the networks measured. Where
+"""Rows per class, if there are not more prototypes, that follow what networks measured. Where
 twice as many are wanted they would follow its noise as well: the others are deformed copies."""
 COPY_STEPS = 30
 """Updates of a set with copies, at half the rate: it only follows the teacher."""
@@ -58,7 +59,7 @@ class Start:
     """Where a set begins, and how it moves from there."""
 
     rows: np.ndarray
-    """(classes, rows of each, slots)."""
+    """(classes, rows of each, slots); images hold all their pictures already."""
     probes: np.ndarray
     """Rows (probes, slots) at which set and teacher are to agree; none for tables that start from
     noise."""
@@ -77,6 +78,8 @@ class SmallSet:
     """How a small set is made: the free settings of `MeasureOnce`, which documents them."""
 
     per_class: int
+    tiles: int
+    """Pictures along either side of an image."""
     steps: int
     learning_rate: float
     smoothness: float
@@ -94,13 +97,13 @@ class SmallSet:
     ) -> Start:
         """Prototypes as they are or sharpened, whichever networks find nearer to the real rows."""
         each, optimised = self.per_class, max(OPTIMISED_ROWS, plain.rows.shape[1])
-        if findings.networks and each >= 2 * optimised:
+        if findings.looked and each >= 2 * optimised:
             each = optimised
-        sharp = sharpened(plain)
-        starts = [rows_from_prototypes(schema, p, each, rng) for p in (plain, sharp)]
-        accurate = findings.networks and teacher_accuracy(findings, sharp) >= TRUSTED_ACCURACY
+        sharp, pictures = sharpened(plain), each * self.tiles**2
+        starts = [rows_from_prototypes(schema, p, pictures, rng) for p in (plain, sharp)]
+        accurate = findings.looked and teacher_accuracy(findings, sharp) >= TRUSTED_ACCURACY
         return Start(
-            rows=nearest_start(starts, _objective(findings)),
+            rows=self._stored(schema, nearest_start(starts, _objective(findings))),
             probes=deformed_prototypes(schema, sharp, PROBES, rng),
             steps=self.steps,
             learning_rate=self.learning_rate,
@@ -140,18 +143,18 @@ class SmallSet:
             findings: What to agree with.
             start: Where to begin.
             rng: Draws the copies' deformations.
-            seed: Of the networks looked at in each update.
+            seed: Of what is looked at in each update.
             progress: Called with a phase and a fraction done.
         """
         objective, each = _objective(findings), start.rows.shape[1]
         if len(start.probes):
             probes = jnp.asarray(start.probes, jnp.float32)
             objective = replace(objective, probes=eqx.filter_jit(objective.features)(probes))
-        means = self.weights.class_means * class_size_factor(each)
+        means = self.weights.class_means * class_size_factor(each * self.tiles**2)
         move = partial(
             optimise_set,
             weights=self.weights._replace(class_means=means),
-            blur=Blur(schema, start.smoothness),
+            canvas=Canvas(schema, start.smoothness, self.tiles),
             seed=seed,
         )
         rows = move(
@@ -163,13 +166,31 @@ class SmallSet:
         )
         if each == self.per_class:
             return rows
+        pictures = shown(schema, rows.reshape(-1, schema.slots), self.tiles)
+        own = pictures.reshape(len(rows), -1, schema.slots)
+        copies = with_deformed_copies(schema, own, self.per_class * self.tiles**2, rng)
         return move(
-            with_deformed_copies(schema, rows, self.per_class, rng),
-            replace(objective, networks=None, network_moments=None),
+            self._stored(schema, copies),
+            objective.blind(),
             steps=min(COPY_STEPS, start.steps),
             learning_rate=start.learning_rate / 2,
             progress=lambda done: progress("copying", done),
         )
+
+    def _stored(self, schema: Schema, pictures: np.ndarray) -> np.ndarray:
+        """Images (classes, images of each, slots) that hold the pictures of each class."""
+        if self.tiles == 1 or schema.image is None:
+            return pictures
+        flat = jnp.asarray(pictures.reshape(-1, schema.slots), jnp.float32)
+        images = packed(flat, schema.image.shape, self.tiles)
+        return np.asarray(images).reshape(len(pictures), -1, schema.slots)
+
+
+def shown(schema: Schema, stored: np.ndarray, tiles: int) -> np.ndarray:
+    """The rows that stored ones show, (rows, slots): themselves, or the pictures that they hold."""
+    if tiles == 1 or schema.image is None:
+        return stored
+    return np.asarray(unpacked(jnp.asarray(stored), schema.image.shape, tiles))
 
 
 def teacher_accuracy(findings: Findings, prototypes: Prototypes) -> float:
@@ -186,4 +207,6 @@ def _objective(findings: Findings) -> Objective:
         teacher=jnp.asarray(findings.teacher),
         networks=findings.networks,
         network_moments=findings.network_moments,
+        views=findings.views,
+        view_means=None if findings.view_means is None else jnp.asarray(findings.view_means),
     )

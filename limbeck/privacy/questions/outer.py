@@ -14,7 +14,7 @@ factor and all right ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ from ..grid import MARGIN, clip_rows, grid_step, weighted
 from ..maps import chunk_rows, evaluated_in_pieces
 from ..measurement import Measurement
 from ..noise import Stream
+from ..ones import Ones
 from ..question import Charges, Mechanism, Question, Streams, Unit
 
 UNIT = 1 << 16
@@ -180,18 +181,24 @@ class SummedProducts(Mechanism):
 
     def _sizes(self, schema: Schema, row_map: Any) -> tuple[int, int]:
         """How many rows are added up at once, and how many the map works on."""
-        size = chunk_rows(sum(a + b for a, b in self.blocks), schema.slots)
+        size = chunk_rows(sum(a + b for a, b in self.blocks), schema.slots, row_map)
         return size, min(getattr(row_map, "chunk", size), size)
 
     def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> Any:
         """Factors of each block."""
         slots = schema.expand(batch.cells)
+        if hasattr(row_map, "ones"):
+            size = self._sizes(schema, row_map)[1]
+            return Ones.told(evaluated_in_pieces(row_map.ones, size, slots), row_map.sizes)
         seen = (slots, batch.labels) if self.labelled else (slots,)
         return evaluated_in_pieces(row_map, self._sizes(schema, row_map)[1], *seen)
 
     def accumulate(self, partial: np.ndarray, batch: Rows, mapped: Any) -> np.ndarray:
         """The partial sum with a batch added, in place: it may be large."""
-        self.add(partial, *self.round(mapped, batch.weights), batch.labels)
+        if isinstance(mapped, Ones):
+            self.add_ones(partial, mapped, batch.labels, batch.weights)
+        else:
+            self.add(partial, *self.round(mapped, batch.weights), batch.labels)
         return partial
 
     def round(
@@ -213,10 +220,7 @@ class SummedProducts(Mechanism):
 
     def add(self, total: np.ndarray, lefts: Any, rights: Any, groups: np.ndarray) -> None:
         """Add some rounded rows to a total, in place: totals may be large."""
-        if len(groups) > MOST_ROWS:
-            raise RuntimeError(f"more than {MOST_ROWS} rows at once would not sum exactly")
-        for group in range(self.groups):
-            member = groups == group if self.groups > 1 else groups >= 0
+        for group, member in self._members(groups):
             start = 0
             for left, right in zip(lefts, rights, strict=True):
                 # All rows in it: nothing to pick out.
@@ -224,6 +228,26 @@ class SummedProducts(Mechanism):
                 part = some[0].T.astype(np.float64) @ some[1]
                 total[group, start : start + part.size] += part.astype(np.int64).ravel()
                 start += part.size
+
+    def add_ones(
+        self, total: np.ndarray, ones: Ones, groups: np.ndarray, weights: np.ndarray | None
+    ) -> None:
+        """Add products of ones and zeros with themselves to a total, in place."""
+        examples, own, kind = ones.kinds(weights)
+        (lefts,), (rights,) = self.round([(examples, examples)], own)
+        products = lefts[:, 0].astype(np.int64) * rights[:, 0].astype(np.int64)
+        features = ones.features()  # counts of up to 2^24 rows are exact in float32
+        for group, member in self._members(groups):
+            for number, product in enumerate(products):
+                some = features[member & (kind == number)]
+                total[group] += product * (some.T @ some).astype(np.int64).ravel()
+
+    def _members(self, groups: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Which rows are in each group."""
+        if len(groups) > MOST_ROWS:
+            raise RuntimeError(f"more than {MOST_ROWS} rows at once would not sum exactly")
+        for group in range(self.groups):
+            yield group, groups == group if self.groups > 1 else groups >= 0
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges

@@ -13,6 +13,7 @@ from ...schema import Schema
 from ..grid import GridSum
 from ..maps import chunk_rows, evaluated
 from ..measurement import Measurement
+from ..ones import Ones
 from ..question import Charges, Mechanism, Question, Streams, Unit
 from ..row_maps import FeatureMap, GroupedFeatures
 
@@ -87,9 +88,9 @@ class SummedFeatures(Mechanism):
         return self.grid.zero()
 
     def rows_at_once(self, schema: Schema, row_map: Any) -> int:
-        # A map may know how many rows are best worked on at once, or what lies between: public, as all of it is.
+        size = getattr(row_map, "between", self.grid.size)  # a map knows: public, as all of it is
         wanted = min(getattr(row_map, "chunk", 0), MOST_CHUNK) if self.by == "map" else 0
-        return wanted or chunk_rows(getattr(row_map, "between", self.grid.size), schema.slots)
+        return wanted or chunk_rows(size, schema.slots, row_map)
 
     def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> tuple[Any, np.ndarray]:
         """Features, and the group that each row belongs to."""
@@ -99,11 +100,14 @@ class SummedFeatures(Mechanism):
             phi, group = evaluated(row_map, size, slots, labels)
             return phi, np.where(labels < 0, -1, group)
         group = labels if self.by == "label" else np.minimum(labels, 0)
+        if hasattr(row_map, "ones"):
+            return Ones.told(evaluated(row_map.ones, size, slots), row_map.sizes), group
         return evaluated(row_map, size, slots), group
 
     def accumulate(self, partial: np.ndarray, batch: Rows, mapped: Any) -> np.ndarray:
         features, groups = mapped
-        return self.merge(partial, self.grid.accumulate(features, groups, batch.weights))
+        add = self.grid.accumulate_ones if isinstance(features, Ones) else self.grid.accumulate
+        return self.merge(partial, add(features, groups, batch.weights))
 
     def finish(self, partial: np.ndarray, stream: Streams) -> tuple[Measurement, ...]:
         (charge,) = self.charges

@@ -275,7 +275,9 @@ def _check_room(found: Ordered, columns: Mapping[str, Column]) -> None:
             ):
                 _refuse(
                     low.text,
-                    f"'{name}' is bounded from both sides, so all columns need the same steps.",
+                    f"'{name}' is bounded from both sides, so it needs the same `step` as "
+                    + " and ".join(f"'{n}'" for n in dict.fromkeys((low.anchor, high.anchor)))
+                    + ", of which offsets are multiples.",
                 )
         for limit in limits.lower:
             known.add(limit.anchor, name, -limit.shift, through)
