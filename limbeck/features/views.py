@@ -19,6 +19,8 @@ SHIFT, SCALE, ROTATION, COVER = 0.125, 0.2, 15.0, 0.25
 the side of the square it may cover (parts of a side)."""
 BRIGHTNESS, CONTRAST, SATURATION = 0.1, 0.25, 0.5
 """How far a view may change colours: added to pixels in [0, 1], and distances from the factor 1."""
+PATCHES = 4
+"""Numbers per pixel and filter between layers: outputs of the first, and patches of the second."""
 CORNERS = 4
 """Pixels between which a changed picture's pixel is interpolated."""
 
@@ -78,6 +80,12 @@ class Views(eqx.Module):
     def chunk(self) -> int:
         """Pictures worked on at once: so many that a layer's output stays in the cache."""
         return chunk_of(self.shape, self.networks.first.shape[-1])
+
+    @property
+    def between(self) -> int:
+        """Numbers that lie between layers for a picture, of all views at once: XLA keeps them all."""
+        height, width, _ = self.shape
+        return self.views * PATCHES * height * width * self.networks.first.shape[-1]
 
     def network(self, number: int | Array) -> RandomConvNets:
         """The network of one view."""

@@ -77,3 +77,12 @@ def test_what_is_refused(tmp_path) -> None:
         lk.plan(lk.NDPDC(tiles=3), image_schema(), budget)
     with pytest.raises(lk.LimbeckError, match="views"):
         lk.NDPDC(views=0)
+
+
+def test_views_of_many_networks_fit_into_memory() -> None:
+    """What lies between the layers of all views is in memory at once: of few rows, then."""
+    schema = replace(image_schema(28), rows=60_000)
+    plan, looking = lk.plan(lk.NDPDC(), schema, lk.Budget(1.0, 1e-6)), lk.NDPDC().looking(schema, 0)
+    planned = plan.questions[-1]
+    mechanism = planned.question.calibrated(planned.charges, plan.unit)
+    assert mechanism.rows_at_once(schema, looking) * looking.between * 4 < 1 << 30

@@ -88,9 +88,9 @@ class SummedFeatures(Mechanism):
         return self.grid.zero()
 
     def rows_at_once(self, schema: Schema, row_map: Any) -> int:
-        # A map may know how many rows are best worked on at once: public, as all of it is.
+        size = getattr(row_map, "between", self.grid.size)  # a map knows: public, as all of it is
         wanted = min(getattr(row_map, "chunk", 0), MOST_CHUNK) if self.by == "map" else 0
-        return wanted or chunk_rows(self.grid.size, schema.slots, row_map)
+        return wanted or chunk_rows(size, schema.slots, row_map)
 
     def evaluate(self, row_map: Any, batch: Rows, schema: Schema) -> tuple[Any, np.ndarray]:
         """Features, and the group that each row belongs to."""
