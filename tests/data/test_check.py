@@ -15,6 +15,7 @@ from helpers import ask, table_rows, table_schema
 
 import limbeck as lk
 from limbeck.cli import main as cli
+from limbeck.data import bare_rows
 from limbeck.ledger import Ledger, paid
 from limbeck.planning import CHECK
 from limbeck.privacy import Private, StateCounts

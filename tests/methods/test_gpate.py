@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import TEACH, image_schema, planned, table_schema
@@ -142,7 +143,7 @@ def test_projections_and_votes_are_undone() -> None:
             aggregation=aggregation, points=3, width=6, projection=0, updates=1,
             clip=1.0, bins=200, threshold=0.5, threshold_share=0.3,
         )  # fmt: skip
-        votes = np.tile(np.asarray(aggregator.answer(gradients, None)), (5, 1))
+        votes = np.tile(np.asarray(aggregator.answer(jnp.asarray(gradients), None)), (5, 1))
         ballot = aggregator.ballot
         tally = ballot.calibrated(planned(ballot, multiplier=0.0)[0].charges, Unit())
         found = tally.finish(tally.counted(votes), lambda charge: Noise().stream(charge.name))

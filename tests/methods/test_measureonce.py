@@ -122,7 +122,7 @@ def test_changes_are_blurred_without_losing_any() -> None:
     dot[..., 8 * 16 + 8] = 1.0
     blurred = np.asarray(Canvas(schema, 1.0).blurred(jnp.asarray(dot)))
     assert blurred.max() < 0.2 and abs(blurred.sum() - 1) < 1e-3
-    assert np.array_equal(Canvas(schema, 0.0).blurred(dot), dot)
+    assert np.array_equal(Canvas(schema, 0.0).blurred(jnp.asarray(dot)), dot)
 
 
 def test_random_networks_have_norm_one_and_see_one_row() -> None:
