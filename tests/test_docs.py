@@ -219,6 +219,12 @@ def test_every_page_is_on_the_site() -> None:
     listed = (ROOT / "mkdocs.yml").read_text()
     for page in (ROOT / "docs").glob("*.md"):
         assert page.name in listed, f"mkdocs.yml lacks {page.name}"
+    for page in (ROOT / "benchmarks").rglob("*.md"):
+        place = page.relative_to(ROOT).as_posix()
+        of_a_table = (
+            page.parent.name == "reproduce" and "-" in page.name
+        )  # linked from their summary
+        assert of_a_table or place in listed, f"mkdocs.yml lacks {place}"
 
 
 # ---- examples -----------------------------------------------------------------------------------
