@@ -165,7 +165,7 @@ def summed(place: str, rows: int, count: int, classes: int) -> Any:
 
 
 def session_cpu() -> float:
-    """Seconds of a core of all processes of this session: Spark's, and Python's beside them."""
+    """Seconds of a core of all processes that the system counts with this one: Spark's, and Python's beside them."""
     total, own = 0, os.getsid(0)
     for place in Path("/proc").glob("[0-9]*"):
         try:
