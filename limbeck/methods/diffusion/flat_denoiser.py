@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
@@ -32,24 +32,25 @@ class FlatDenoiser(AbstractFlat):
     draws: int = 1
     noise_mean: float = 0.0
     noise_spread: float = 1.0
-    seed: int = 0
+    seed: int = field(default=0, compare=False)  # no part of what is compiled
 
     def network(self, key: PRNGKeyArray) -> Denoiser:
         return Denoiser(self.shape, self.classes, width=self.width, depth=self.depth, key=key)
 
     def given(self, numbers: Float[Array, " size"], step: int) -> np.ndarray:
-        """The public state of a step: the network's numbers, followed by the number of the step, from which
-        noise is drawn anew."""
-        return np.append(np.asarray(numbers), np.float32(step))
+        """The public state of a step: the network's numbers, followed by the step's own, from which noise is
+        drawn anew: a whole number that float32 holds."""
+        own = np.random.default_rng([self.seed, step]).integers(1 << 24)
+        return np.append(np.asarray(numbers), np.float32(own))
 
     def row_loss(self, given: Array, slots: Array, label: Array) -> Array:
         """Mean loss of an image over several draws of noise: one gradient a row, whatever their number.
 
-        The draws follow from the public seed, the step and the row itself, so that a row's gradient
+        The draws follow from the step's own number and the row itself, so that a row's gradient
         does not depend on which rows are in the batch beside it.
         """
-        numbers, step = given[:-1], given[-1].astype(jnp.uint32)
-        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed), step), _mark(slots))
+        numbers, own = given[:-1], given[-1].astype(jnp.uint32)
+        key = jax.random.fold_in(jax.random.key(own), _mark(slots))
         size_key, noise_key = jax.random.split(key)
         sizes = jax.random.normal(size_key, (self.draws,))
         deviations = jnp.exp(self.noise_mean + self.noise_spread * sizes)
