@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import TEACH, image_rows, image_schema
+from patterns import learns_both_patterns
 
 import limbeck as lk
 from limbeck.accounting import mu_for
@@ -116,25 +117,11 @@ def test_the_price_is_known_before_the_signs() -> None:
     "settings", [{}, {"shards": "mixed", "stochastic": True, "threshold": 0.2}]
 )
 def test_the_generator_learns_what_classes_look_like(settings: dict[str, object]) -> None:
-    """Without noise: class 0 is bright on the left, class 1 below."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, 100)
-    images = rng.integers(0, 60, (100, 8, 8, 1))
-    images[labels == 0, :, :4] += 180
-    images[labels == 1, 4:] += 180
     method = lk.DataLens(
         teachers=20, updates=60, points=24, code=3, hidden=(32,), channels=(8, 4), view="rows",
         **settings,  # type: ignore[arg-type]
     )  # fmt: skip
-    release = lk.distill(
-        lk.read((images.astype(np.uint8), labels), IMAGES), method, lk.Budget(math.inf),
-        seed=0, non_private=True,
-    )  # fmt: skip
-    drawn = release.sample(200, seed=0)
-    seen = drawn.images.astype(float).reshape(-1, 8, 8)
-    left, below = (seen[drawn.labels == c].mean(axis=0) for c in (0, 1))
-    assert left[:4, :4].mean() > left[:4, 4:].mean() + 30
-    assert below[4:, 4:].mean() > below[:4, 4:].mean() + 30
+    learns_both_patterns(method, IMAGES, by=30)
 
 
 def test_every_variant_of_the_recipe_can_be_planned() -> None:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import image_rows, image_schema, table_schema
+from patterns import learns_both_patterns
 
 import limbeck as lk
 from limbeck.audits.small import SMALL
@@ -101,20 +102,8 @@ def test_nothing_is_measured_a_second_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_generator_learns_what_classes_look_like() -> None:
-    """Without noise: class 0 is bright on the left, class 1 below."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, 100)
-    images = rng.integers(0, 60, (100, 8, 8, 1))
-    images[labels == 0, :, :4] += 180
-    images[labels == 1, 4:] += 180
     method = lk.DPMEPF(filters=12, steps=150, batch=40, code=3, hidden=(32,))
-    data = lk.read((images.astype(np.uint8), labels), image_schema())
-    release = lk.distill(data, method, lk.Budget(math.inf), seed=0, non_private=True)
-    drawn = release.sample(200, seed=0)
-    seen = drawn.images.astype(float).reshape(-1, 8, 8)
-    left, below = (seen[drawn.labels == c].mean(axis=0) for c in (0, 1))
-    assert left[:4, :4].mean() > left[:4, 4:].mean() + 60
-    assert below[4:, 4:].mean() > below[:4, 4:].mean() + 60
+    learns_both_patterns(method, image_schema(), by=60)
 
 
 def wrong() -> Iterator[tuple[str, dict[str, Any], Any, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import image_schema, table_schema
+from patterns import learns_both_patterns
 
 import limbeck as lk
 from limbeck.audits.small import SMALL
@@ -111,22 +111,10 @@ def test_an_empty_batch_is_a_step_like_any_other(tmp_path: Path) -> None:
 
 
 def test_the_generator_learns_what_classes_look_like() -> None:
-    """Without noise: class 0 is bright on the left, class 1 below."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, 100)
-    images = rng.integers(0, 60, (100, 8, 8, 1))
-    images[labels == 0, :, :4] += 180
-    images[labels == 1, 4:] += 180
     method = lk.DPSinkhorn(
         steps=150, batch=60, points=12, detail=5, code=3, hidden=(32,), learning_rate=0.01, average=0.0,
     )  # fmt: skip
-    data = lk.read((images.astype(np.uint8), labels), image_schema())
-    release = lk.distill(data, method, lk.Budget(math.inf), seed=0, non_private=True)
-    drawn = release.sample(200, seed=0)
-    seen = drawn.images.astype(float).reshape(-1, 8, 8)
-    left, below = (seen[drawn.labels == c].mean(axis=0) for c in (0, 1))
-    assert left[:4, :4].mean() > left[:4, 4:].mean() + 60
-    assert below[4:, 4:].mean() > below[:4, 4:].mean() + 60
+    learns_both_patterns(method, image_schema(), by=60)
 
 
 @pytest.mark.parametrize(

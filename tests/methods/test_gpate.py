@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import TEACH, image_schema, planned, table_schema
+from patterns import two_patterns
 
 import limbeck as lk
 from limbeck.methods.gpate.gradient_aggregator import GradientAggregator
@@ -89,16 +90,6 @@ def test_every_variant_of_the_recipes_can_be_planned() -> None:
             method = Recipe.load(f"{path}#{variant}").method
             data = "credit" if "credit" in variant else "mnist"
             assert method.questions(lk.datasets.schema(data))
-
-
-def two_patterns(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Classes 0 and 1: bright on the left, bright below; class 2 is absent."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, count)
-    images = rng.integers(0, 60, (count, 8, 8, 1))
-    images[labels == 0, :, :4] += 180
-    images[labels == 1, 4:] += 180
-    return images.astype(np.uint8), labels
 
 
 @pytest.mark.parametrize(

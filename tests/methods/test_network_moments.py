@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from helpers import image_schema
+from patterns import CLASSES, noisy_pictures
 
 from limbeck.features import RandomConvNets, ridge_weights
 from limbeck.methods.measure_once.network_moments import (
@@ -24,14 +25,6 @@ from limbeck.methods.measure_once.optimise_set import (
 )
 
 NETWORKS = RandomConvNets(shape=(8, 8, 1), networks=3, width=4, key=jax.random.key(0))
-CLASSES = 3
-
-
-def _rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    labels = np.arange(count) % CLASSES
-    pictures = rng.random((CLASSES, 64))[labels] + 0.3 * rng.standard_normal((count, 64))
-    return np.clip(pictures, 0, 1).astype(np.float32), labels
 
 
 def _sums(
@@ -42,7 +35,7 @@ def _sums(
 
 
 def test_exact_sums_give_exact_means_and_moments() -> None:
-    rows, labels = _rows()
+    rows, labels = noisy_pictures()
     base = np.random.default_rng(1).random((CLASSES, NETWORKS.size)).astype(np.float32) / 5
     counts = np.bincount(labels).astype(float)
     found = denoised_moments(NETWORKS, base, _sums(rows, labels, base), counts, 0.0)
@@ -55,7 +48,7 @@ def test_exact_sums_give_exact_means_and_moments() -> None:
 
 
 def test_errors_are_known_without_the_rows() -> None:
-    rows, labels = _rows()
+    rows, labels = noisy_pictures()
     seen = np.asarray(NETWORKS.separate(jnp.asarray(rows), jnp.arange(1))[0], np.float64)
     few, wanted = seen[:6], np.eye(CLASSES)[labels] - 1 / CLASSES
     weights = np.asarray(
@@ -97,7 +90,7 @@ def test_denoised_moments_are_nearer_and_never_negative() -> None:
 
 
 def test_a_set_learns_to_tell_the_rows_apart_without_seeing_them() -> None:
-    rows, labels = _rows()
+    rows, labels = noisy_pictures()
     wide = RandomConvNets(shape=(8, 8, 1), networks=2, width=32, key=jax.random.key(1))
     base, counts = np.zeros((CLASSES, wide.size), np.float32), np.bincount(labels).astype(float)
     seen = denoised_moments(wide, base, _sums(rows, labels, base, wide), counts, 0.0)

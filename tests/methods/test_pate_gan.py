@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import TEACH, image_rows, image_schema, table_schema
+from patterns import learns_both_patterns
 
 import limbeck as lk
 from limbeck.methods.adversarial.apprentice import Lessons
@@ -101,25 +102,11 @@ def test_the_price_is_known_before_the_votes() -> None:
 
 
 def test_the_generator_learns_what_classes_look_like() -> None:
-    """Without noise: class 0 is bright on the left, class 1 below."""
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, 100)
-    images = rng.integers(0, 60, (100, 8, 8, 1))
-    images[labels == 0, :, :4] += 180
-    images[labels == 1, 4:] += 180
     method = lk.PATEGAN(
         teachers=20, updates=60, points=24, code=3, hidden=(32,), channels=(8, 4), view="rows",
         student_hidden=(16,), variety=0.1,
     )  # fmt: skip
-    release = lk.distill(
-        lk.read((images.astype(np.uint8), labels), IMAGES), method, lk.Budget(math.inf),
-        seed=0, non_private=True,
-    )  # fmt: skip
-    drawn = release.sample(200, seed=0)
-    seen = drawn.images.astype(float).reshape(-1, 8, 8)
-    left, below = (seen[drawn.labels == c].mean(axis=0) for c in (0, 1))
-    assert left[:4, :4].mean() > left[:4, 4:].mean() + 30
-    assert below[4:, 4:].mean() > below[:4, 4:].mean() + 30
+    learns_both_patterns(method, IMAGES, by=30)
 
 
 def test_ranks_tell_rows_apart_that_are_all_generated() -> None:

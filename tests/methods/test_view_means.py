@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers import image_schema
+from patterns import CLASSES, noisy_pictures
 
 from limbeck.features import Views
 from limbeck.methods.measure_once.optimise_set import (
@@ -25,24 +26,16 @@ from limbeck.methods.measure_once.view_means import (
 )
 
 VIEWS = Views(shape=(8, 8, 1), views=3, width=4, key=jax.random.key(0))
-CLASSES = 3
-
-
-def _rows(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    labels = np.arange(count) % CLASSES
-    pictures = rng.random((CLASSES, 64))[labels] + 0.3 * rng.standard_normal((count, 64))
-    return np.clip(pictures, 0, 1).astype(np.float32), labels
 
 
 def _means(views: Views) -> np.ndarray:
-    rows, labels = _rows()
+    rows, labels = noisy_pictures()
     each = [np.asarray(views.look(jnp.asarray(rows), n)) for n in range(views.views)]
     return np.stack([[seen[labels == c].mean(axis=0) for c in range(CLASSES)] for seen in each])
 
 
 def test_exact_sums_give_exact_means() -> None:
-    rows, labels = _rows()
+    rows, labels = noisy_pictures()
     base = np.random.default_rng(1).random((CLASSES, VIEWS.size)).astype(np.float32) / 5
     residuals = ViewResiduals(VIEWS, jnp.asarray(base))
     phi, groups = residuals(jnp.asarray(rows), jnp.asarray(labels))
