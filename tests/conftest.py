@@ -14,8 +14,11 @@ from jaxtyping import install_import_hook
 from shapes import CHECKED
 
 # Two test processes share two cores: one thread each is faster than four fighting.
+# A program is compiled in one piece, too: with one thread, many pieces only take longer.
 os.environ.setdefault(
-    "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    "XLA_FLAGS",
+    "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    " --xla_cpu_parallel_codegen_split_count=1",
 )
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # waiting threads spin: scikit-learn, xgboost
 # Tests compile the same small programs again and again: both processes keep them in one place.
