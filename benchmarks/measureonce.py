@@ -28,7 +28,9 @@ from _measure import HERE, keep
 from _plot import trade
 
 import limbeck as lk
+from limbeck.accounting import Charge
 from limbeck.features import Scattering
+from limbeck.privacy import Measurement
 from limbeck.scores import Deformation, convnet_accuracy, feature_rows, ridge_accuracy
 
 STATE = HERE / "measureonce.json"
@@ -141,8 +143,11 @@ class Bench:
 
     def from_noise(self, given: lk.Release, kept: dict[str, np.ndarray]) -> lk.Release:
         """The teacher's part of the budget alone, from noise: what prototypes are good for."""
-        method = lk.MeasureOnce(goal="ridge")
-        made = method.distill(self.schema, kept, {}, seed=0, progress=lambda phase, done: None)
+        charges = {facts["name"]: Charge(**facts) for facts in given.certificate["charges"]}
+        answers = {name: Measurement.under(charges[name], kept[name]) for name in kept}
+        made = lk.MeasureOnce(goal="ridge").distill(
+            given.schema, answers, seed=0, progress=lambda phase, done: None
+        )
         return lk.Release(
             schema=self.schema, certificate=given.certificate, data=given.data, source=made.source
         )
