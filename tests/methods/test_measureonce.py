@@ -15,7 +15,7 @@ from helpers import TINY_SET, image_rows, image_schema, table_rows, table_schema
 
 import limbeck as lk
 from limbeck.evaluation import soft_labels_of
-from limbeck.features import RandomConvNets, Scattering, output_size, ridge_weights
+from limbeck.features import RandomConvNets, Scattering, Views, output_size, ridge_weights
 from limbeck.methods.measure_once.findings import NETWORKS, PROTOTYPES, VIEWS, Findings
 from limbeck.methods.measure_once.optimise_set import Canvas
 from limbeck.methods.measure_once.prototypes import (
@@ -303,6 +303,27 @@ def test_what_a_teacher_knows_is_counted_by_the_size_of_clusters() -> None:
     teacher = np.array([[1.0, 0], [1, 0], [0, 1], [0, 0]])
     findings = Findings(features=eqx.nn.Identity(), teacher=teacher)
     assert teacher_accuracy(findings, prototypes) == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_sets_that_follow_views_begin_apart_and_take_more_updates(seen: bool) -> None:
+    schema = image_schema()
+    prototypes = Prototypes(
+        np.full((3, 1, 64), 0.5), np.full((3, 1), 20.0), np.ones((3, 1, 16)) / 16
+    )
+    views = Views(shape=(8, 8, 1), views=2, width=4, key=jax.random.key(0)) if seen else None
+    findings = Findings(
+        features=eqx.nn.Identity(),
+        teacher=np.ones((64, 3)),
+        prototypes=prototypes,
+        views=views,
+        view_means=np.zeros((2, 3, 4), np.float32) if seen else None,
+    )
+    small = lk.MeasureOnce(steps=7, per_class=2)._small_set(schema)
+    start = small.start(schema, findings, np.random.default_rng(0))
+    assert start.steps == (14 if seen else 7)
+    inside = start.rows[:, :, 27]  # even prototypes are even when they are deformed
+    assert (inside.std() > 0.05) == seen and start.rows.min() >= 0 and start.rows.max() <= 1
 
 
 @pytest.mark.parametrize(("goal", "epsilon"), [("ridge", 1.0), ("any", 0.01)])

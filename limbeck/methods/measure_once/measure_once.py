@@ -228,7 +228,9 @@ class MeasureOnce(AbstractMeasureOnce):
         assert schema.image
         shape, classes = schema.image.shape, len(schema.classes)
         bound, size = view_means.residual_bound(shape), output_size(shape, self.network_width)
-        question = Sum(name=VIEWS, bound=bound, size=self._views_of(schema) * size, groups=classes, by="map")
+        question = Sum(
+            name=VIEWS, bound=bound, size=self._views_of(schema) * size, groups=classes, by="map"
+        )
         return [Asked(question=question, share=shares[VIEWS])]
 
     def _check_pictures(self, schema: Schema) -> None:
