@@ -220,6 +220,8 @@ def test_another_size_is_free(tmp_path: Path) -> None:
     assert len(made.data.images) == 15 and book.accounts()[0].spent == spent
     assert lk.verify(tmp_path / "a").epsilon == lk.verify(tmp_path / "b").epsilon
     assert made.source.slots.shape == (15, 64)
+    packed = lk.redistill(made, {"tiles": 2}).source  # what was measured are moments, not views
+    assert packed.slots.shape == (60, 64) and packed.stored.shape == (15, 64)
     again = lk.redistill(lk.Release.load(tmp_path / "b"), {"per_class": 5})
     assert np.array_equal(again.source.slots, made.source.slots)
     for settings in ({"goal": "ridge"}, {"teacher_steps": 9}, {"networks": 3}):

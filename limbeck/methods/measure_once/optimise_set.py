@@ -207,7 +207,8 @@ def _disagreement(
         features = objective.networks.separate(flat, chosen)
         measured = objective.network_moments.of_networks(chosen)
         loss += weights.class_means * _mean_distance(features, measured.class_means)
-        loss += weights.errors * _regression_errors(features, labels, measured)
+        all_labels = jnp.repeat(labels, pictures.shape[1], axis=0)
+        loss += weights.errors * _regression_errors(features, all_labels, measured)
     return loss
 
 
