@@ -188,7 +188,6 @@ def test_pictures_and_classes_of_any_kind(tmp_path: Path) -> None:
     ("shape", "settings", "views", "tiles"),
     [
         ((8, 12, 3), {}, 20, 2),
-        ((8, 9, 3), {}, 20, 1),
         ((8, 12, 1), {}, 0, 1),
         ((8, 12, 3), {"goal": "ridge"}, 0, 1),
         ((8, 12, 3), {"views": 0}, 0, 1),

@@ -124,7 +124,7 @@ class MeasureOnce(AbstractMeasureOnce):
     the teacher."""
     tiles: int | Auto = "auto"
     """Pictures that an image holds along either side: with 2, four small ones, which are released at full size.
-    "auto": 2 where views are measured and sides are even, else 1. Free."""
+    "auto": 2 where views are measured, else 1. Free."""
     teacher_share: float | Auto = "auto"
     """Share of the budget for the teacher; prototypes and networks divide the rest. "auto": 0.45, with views 0.35."""
     clusters: int = 50
@@ -366,10 +366,7 @@ class MeasureOnce(AbstractMeasureOnce):
         tiles = unless_auto(tiles=self.tiles)
         if tiles is not None:
             return int(tiles)
-        if schema.image is None or not self._views_of(schema):
-            return 1
-        height, width, _ = schema.image.shape
-        return 1 if height % PACKED_TILES or width % PACKED_TILES else PACKED_TILES
+        return PACKED_TILES if self._views_of(schema) else 1
 
     def _proximity(self, schema: Schema) -> float:
         proximity = unless_auto(proximity=self.proximity)
