@@ -230,7 +230,7 @@ def tables(state: dict[str, Any]) -> str:
         lines.append(f"| {data} | {epsilon} | {ours} | {' / '.join(map(str, paper))} |")
     lines += [
         "\n## Goal `any`: one released set, ConvNet and kernel ridge accuracy, 1 / 10 / 50 per class\n",
-        "The ConvNet is taught the set's own labels (soft ones, but on CIFAR-10, whose teacher knows too little to make some) or the hard ones of the same set; kernel ridge always hard ones.\n",
+        "The ConvNet is taught the set's own labels (soft ones, but on CIFAR-10, whose teacher knows too little to make some) or the hard ones of the same set; kernel ridge always hard ones. An image of CIFAR-10's sets holds four pictures, and both are taught these.\n",
         "| data | epsilon | labels | ConvNet | kernel ridge |",
         "|---|---|---|---|---|",
     ]
