@@ -90,7 +90,8 @@ def main() -> None:
     told |= {"distilled cpu": round(time.process_time() - worked)}
     np.savez(WORK / f"last-{os.getpid()}.npz", **made.arrays())
     shape = (-1, *schema.image.shape)
-    x, y = public.train.images[held].reshape(shape), public.train.labels[held]
+    rows = lk.read((public.train.images[held], public.train.labels[held]), schema)._encoded()
+    x, y = schema.expand(np.asarray(rows.cells)).reshape(shape), rows.labels
     begun = time.perf_counter()
     sets = {"decoded": (made.slots, made.soft if made.soft is not None else made.labels)}
     stored = getattr(made, "stored", None)
@@ -107,7 +108,7 @@ def main() -> None:
         phi = Scattering(height=height, width=width, channels=channels, normalisation="group")
         path = WORK / f"{data}.npy"
         if not path.exists():
-            np.save(path, feature_rows(phi, (x / np.float32(255)).reshape(len(x), -1)))
+            np.save(path, feature_rows(phi, x.reshape(len(x), -1)))
         features = feature_rows(phi, made.slots), made.labels
         told["ridge"] = ridge_accuracy(*features, np.load(path), y)
     print(json.dumps(told), flush=True)

@@ -169,7 +169,7 @@ CASES = [
     _images("pearl, images, equal weights", lk.PEARL(**TINY, adversary_rate=0.0)),
     _images("dp-mepf, images", lk.DPMEPF(**SMALL["dp-mepf"])),
     _images("measure-once, images", lk.MeasureOnce(**TINY_SET)),
-    _images("measure-once, images, for networks", lk.MeasureOnce(**TINY_SET, goal="networks")),
+    _images("measure-once, images, views", lk.MeasureOnce(**TINY_SET, views=2, tiles=2)),
     _images("measure-once, images, for ridge", lk.MeasureOnce(**TINY_SET, goal="ridge")),
     _table("measure-once, table", lk.MeasureOnce(**TINY_SET)),
     _table("dp-kip, table", lk.DPKIP(**FEW | {"per_class": 2}, weigh_classes=True)),

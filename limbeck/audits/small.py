@@ -18,7 +18,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "mst": {"grid": 8, "groups": 3, "last_steps": 2},
     "privbayes": {"grid": 8, "groups": 3},
     "measure-once": {
-        "per_class": 2, "clusters": 2, "networks": 2, "network_width": 4, "views": 2, "features": 24,
+        "per_class": 2, "clusters": 2, "networks": 2, "network_width": 4, "features": 24,
         "teacher_steps": 2, "steps": 2,
     },
     "dp-merf": {"features": 24, **GENERATOR},

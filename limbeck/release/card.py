@@ -21,7 +21,8 @@ _CONTENTS = {
     "denoiser.npz": "a denoiser, with its settings in `denoiser.json`: draws further images for free",
     "distilled.npz": "the exact numbers (`slots`, encoded rows), `labels` (codes) and, where a method "
     "makes them, labels learned for its kernel (`targets`) or `soft` ones for networks: train on these. "
-    "`stored`, if there: images of which each holds several of the rows, cut out and enlarged",
+    "`stored`, if there: images that each hold several rows in turn, as the tiles of a square; cut one into its "
+    "equal parts, line by line, and enlarge each linearly to full size, and you have its rows",
 }
 _MODEL = {
     "model.npz": "the model's numbers",

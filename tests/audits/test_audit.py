@@ -50,7 +50,7 @@ def test_a_method_that_is_right_passes_every_part() -> None:
     ("method", "kind"),
     [
         (replace(small_method("marginals"), triples=2), "tables"),
-        (replace(small_method("measure-once"), goal="networks"), "images"),
+        (replace(small_method("measure-once"), views=2), "images"),
     ],
 )
 def test_answers_that_only_some_settings_ask_for_are_replayed(

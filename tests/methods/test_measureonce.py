@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,8 +15,8 @@ from helpers import TINY_SET, image_rows, image_schema, table_rows, table_schema
 
 import limbeck as lk
 from limbeck.evaluation import soft_labels_of
-from limbeck.features import RandomConvNets, Scattering, ridge_weights
-from limbeck.methods.measure_once.findings import PROTOTYPES, Findings
+from limbeck.features import RandomConvNets, Scattering, Views, output_size, ridge_weights
+from limbeck.methods.measure_once.findings import NETWORKS, PROTOTYPES, VIEWS, Findings
 from limbeck.methods.measure_once.optimise_set import Canvas
 from limbeck.methods.measure_once.prototypes import (
     Prototypes,
@@ -167,13 +168,13 @@ def test_pictures_and_classes_of_any_kind(tmp_path: Path) -> None:
     pictures = images.astype(np.uint8)
     made = lk.distill(
         lk.read((pictures, np.array(names)[labels]), schema),
-        lk.MeasureOnce(per_class=3, networks=2, network_width=4, teacher_steps=20, steps=10),
+        lk.MeasureOnce(per_class=3, views=3, network_width=4, teacher_steps=20, steps=10),
         lk.Budget(2.0, 5e-5),
         ledger=lk.Ledger(tmp_path / "ledger.sqlite"),
         seed=0,
     )
-    assert made.data.images.shape == (21, 8, 12, 3)
-    assert np.bincount(made.source.labels).tolist() == [3] * 7
+    assert made.data.images.shape == (84, 8, 12, 3) and made.source.stored.shape == (21, 288)
+    assert np.bincount(made.source.labels).tolist() == [12] * 7
     assert np.isfinite(made.source.slots).all() and np.ptp(made.source.slots) <= 1
     phi = Scattering(height=8, width=12, channels=3, normalisation="group")
     learned, asked = (
@@ -181,6 +182,32 @@ def test_pictures_and_classes_of_any_kind(tmp_path: Path) -> None:
         for slots in (made.source.slots, (pictures / np.float32(255)).reshape(2000, -1))
     )
     assert ridge_accuracy(learned, made.source.labels, asked, labels) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings", "views", "tiles"),
+    [
+        ((8, 12, 3), {}, 20, 2),
+        ((8, 12, 1), {}, 0, 1),
+        ((8, 12, 3), {"goal": "ridge"}, 0, 1),
+        ((8, 12, 3), {"views": 0}, 0, 1),
+        ((8, 12, 1), {"views": 4}, 4, 2),
+        ((8, 12, 3), {"views": 4, "tiles": 1}, 4, 1),
+    ],
+)
+def test_coloured_images_are_measured_in_views_and_stored_four_in_one(
+    shape: tuple[int, int, int], settings: dict[str, Any], views: int, tiles: int
+) -> None:
+    image = lk.Image(height=shape[0], width=shape[1], channels=shape[2])
+    label = lk.Category(name="label", values=("a", "b"), label=True)
+    schema = lk.Schema(dataset="d", columns=(image, label))
+    method = lk.MeasureOnce(**settings)
+    asked = {one.question.name: one.question for one in method.questions(schema)}
+    assert (VIEWS in asked) == (views > 0)
+    assert (NETWORKS in asked) == (views == 0 and method.goal != "ridge")
+    if views:
+        assert asked[VIEWS].size == views * output_size(shape, method.network_width)
+    assert method._tiles(schema) == tiles
 
 
 def test_another_size_is_free(tmp_path: Path) -> None:
@@ -192,6 +219,8 @@ def test_another_size_is_free(tmp_path: Path) -> None:
     assert len(made.data.images) == 15 and book.accounts()[0].spent == spent
     assert lk.verify(tmp_path / "a").epsilon == lk.verify(tmp_path / "b").epsilon
     assert made.source.slots.shape == (15, 64)
+    packed = lk.redistill(made, {"tiles": 2}).source  # what was measured are moments, not views
+    assert packed.slots.shape == (60, 64) and packed.stored.shape == (15, 64)
     again = lk.redistill(lk.Release.load(tmp_path / "b"), {"per_class": 5})
     assert np.array_equal(again.source.slots, made.source.slots)
     for settings in ({"goal": "ridge"}, {"teacher_steps": 9}, {"networks": 3}):
@@ -275,6 +304,28 @@ def test_what_a_teacher_knows_is_counted_by_the_size_of_clusters() -> None:
     teacher = np.array([[1.0, 0], [1, 0], [0, 1], [0, 0]])
     findings = Findings(features=eqx.nn.Identity(), teacher=teacher)
     assert teacher_accuracy(findings, prototypes) == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_sets_that_follow_views_begin_apart_and_take_more_updates(seen: bool) -> None:
+    schema = image_schema()
+    prototypes = Prototypes(
+        np.full((3, 1, 64), 0.5), np.full((3, 1), 20.0), np.ones((3, 1, 16)) / 16
+    )
+    views = Views(shape=(8, 8, 1), views=2, width=4, key=jax.random.key(0)) if seen else None
+    findings = Findings(
+        features=eqx.nn.Identity(),
+        teacher=np.ones((64, 3)),
+        prototypes=prototypes,
+        views=views,
+        view_means=np.zeros((2, 3, 4), np.float32) if seen else None,
+    )
+    small = lk.MeasureOnce(steps=7, per_class=2)._small_set(schema)
+    start = small.start(schema, findings, np.random.default_rng(0))
+    assert start.steps == (14 if seen else 7)
+    apart = np.abs(start.rows[0, 0] - start.rows[1, 0]).mean()  # of one and the same prototype
+    assert (apart > 0.05) if seen else (apart == 0)
+    assert start.rows.min() >= 0 and start.rows.max() <= 1
 
 
 @pytest.mark.parametrize(("goal", "epsilon"), [("ridge", 1.0), ("any", 0.01)])

@@ -18,7 +18,7 @@ from limbeck.privacy import Unit
 
 QUESTIONS = {
     "marginals": (5, "1d9e638558682b1c"),
-    "measure-once": (1, "f7127acee6927f85"),
+    "measure-once": (2, "f7127acee6927f85"),
     "dp-merf": (1, "65b92f1a0ca7a746"),
     "dp-hp": (1, "1f91de5b2e8f53f9"),
     "dp-ntk": (1, "0563aa73c3538f1f"),

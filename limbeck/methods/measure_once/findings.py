@@ -35,7 +35,7 @@ class Findings:
     network_moments: NetworkMoments | None = None
     """What was measured of these features."""
     views: Views | None = None
-    """Views in which classes were measured; for goal "networks" alone."""
+    """Views in which classes were measured; None where random networks' moments were."""
     view_means: np.ndarray | None = None
     """Mean features of each class in each view, (views, classes, part)."""
 

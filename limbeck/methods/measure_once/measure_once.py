@@ -5,7 +5,7 @@ noisy gradient descent; kernel ridge regression on a small set is such a predict
 be made that gives the same one. *Prototypes*: mean rows of clusters within each class, from which the
 set begins. *Network moments*: class means and second moments of the rows' features in random
 convolutional networks, from which one can tell how well such networks would learn from the set; or, for
-a set that is to teach networks above all, class means alone, in many views (`view_means.py`). The set is then optimised to agree with all three, which sees no rows: `small_set.py`.
+coloured images, class means alone, in many views (`view_means.py`). The set is then optimised to agree with all three, which sees no rows: `small_set.py`.
 
 This file holds what is asked and measured. What the answers say is read in `findings.py`.
 """
@@ -58,13 +58,18 @@ from .teacher import linear_features, soft_labels, train_teacher
 
 SHARES = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, NETWORKS: 0.47}
 VIEW_SHARES = {MEAN: 0.01, CLASS_MEANS: 0.05, CLUSTERS: 0.14, PROTOTYPES: 0.33, VIEWS: 1.0}
-"""Proportions in which these measurements divide what counts and teacher leave of the budget, by default and for goal
-"networks"."""
-TEACHER_SHARE, VIEWS_TEACHER_SHARE = 0.45, 0.2
-"""Share of the budget for the teacher, by default and for goal "networks"."""
+"""Proportions in which these measurements divide what counts and teacher leave of the budget, without views and with."""
+TEACHER_SHARE, VIEWS_TEACHER_SHARE = 0.45, 0.35
+"""Share of the budget for the teacher, without views and with."""
+COLOUR_VIEWS = 20
+"""Number of views in which coloured images are measured."""
+PROXIMITY = 0.003
+"""Weight of staying near where the rows begin, without views."""
+PACKED_TILES = 2
+"""Pictures that an image holds along either side where views are measured."""
 COUNT_SHARE = 0.01
 """Share of the budget for the class counts."""
-GOALS = ("any", "ridge", "networks")
+GOALS = ("any", "ridge")
 """Kinds of learner that a set may be made for."""
 
 
@@ -75,7 +80,7 @@ class MeasureOnce(AbstractMeasureOnce):
     Privacy:
         Measures class counts (sensitivity 1), sums of clipped rows and of their clipped residuals
         per class and per cluster, sums of network features per class and of their products, clipped
-        together (for goal "networks" sums per class alone, in many views, clipped together), and gradients of a linear head over all rows, each clipped, under add/remove of
+        together (of coloured images sums per class alone, in many views, clipped together), and gradients of a linear head over all rows, each clipped, under add/remove of
         one row, with discrete Gaussian noise calibrated jointly. Every row enters one class and one
         cluster. Later questions depend on earlier answers, which Gaussian composition allows.
         Events: Gaussians.
@@ -88,6 +93,7 @@ class MeasureOnce(AbstractMeasureOnce):
     """
 
     name: ClassVar[str] = "measure-once"
+    version: ClassVar[int] = 2
     good_for: ClassVar[str] = (
         "labelled images, their default: a few per class that train any learner"
     )
@@ -114,24 +120,23 @@ class MeasureOnce(AbstractMeasureOnce):
     per_class: int = 10
     """Rows per class in the distilled set; of images that hold several pictures, these images. Free."""
     goal: str = "any"
-    """Learner that the set is for: "any"; "ridge" (kernel ridge regression only): then the whole budget goes to
-    the teacher; or "networks" (of images): then class means in many views are measured, and images hold four
-    pictures each."""
+    """Learner that the set is for: "any", or "ridge" (kernel ridge regression only): then the whole budget goes to
+    the teacher."""
     tiles: int | Auto = "auto"
     """Pictures that an image holds along either side: with 2, four small ones, which are released at full size.
-    "auto": 2 for goal "networks", else 1. Free."""
+    "auto": 2 where views are measured, else 1. Free."""
     teacher_share: float | Auto = "auto"
-    """Share of the budget for the teacher; prototypes and networks divide the rest. "auto": 0.45, for goal
-    "networks" 0.2."""
+    """Share of the budget for the teacher; prototypes and networks divide the rest. "auto": 0.45, with views 0.35."""
     clusters: int = 50
     """Number of prototypes per class, at most; as many are measured as can be told from noise."""
     networks: int = 4
     """Number of random networks whose features are measured, for images."""
     network_width: int = 32
     """Number of filters in each layer of the random networks."""
-    views: int = 20
-    """Number of views, for goal "networks": random networks of `network_width` filters, each of which sees all pictures
-    changed in a way of its own."""
+    views: int | Auto = "auto"
+    """Number of views: random networks of `network_width` filters, each of which sees all images changed in a way of
+    its own, and of which only class means are measured. 0: moments in `networks` networks are measured instead.
+    "auto": 20 for coloured images, 0 for others."""
     features: int = 2000
     """Number of random Fourier features that the teacher sees a table's row by; images have
     scattering features."""
@@ -140,7 +145,7 @@ class MeasureOnce(AbstractMeasureOnce):
     teacher_rate: float = 100.0
     """Learning rate of the teacher where there is little noise; with more noise it is lower."""
     steps: int = 150
-    """Updates of the distilled set; a few rows that start from noise get more. Free."""
+    """Updates of the distilled set; twice as many with views, and more for a few rows that start from noise. Free."""
     learning_rate: float = 0.02
     """Learning rate of the first update, larger for rows that start from noise. Free."""
     align_weight: float = 2.0
@@ -150,8 +155,8 @@ class MeasureOnce(AbstractMeasureOnce):
     error_weight: float = 10.0
     """Weight of the errors that regression on the set's features in random networks makes on the
     measured rows. Free."""
-    proximity: float = 0.003
-    """Weight of staying near where the rows begin. Free."""
+    proximity: float | Auto = "auto"
+    """Weight of staying near where the rows begin. "auto": 0.003, with views 0. Free."""
     smoothness: float = 0.5
     """Pixels over which changes of an image are blurred; 0: not at all. Free."""
     softness: float = 0.25
@@ -164,12 +169,14 @@ class MeasureOnce(AbstractMeasureOnce):
         fraction(**{} if share is None else {"teacher_share": share})
         positive(**{} if tiles is None else {"tiles": tiles})
         positive(per_class=self.per_class, clusters=self.clusters, networks=self.networks)
-        positive(network_width=self.network_width, views=self.views, features=self.features)
+        positive(network_width=self.network_width, features=self.features)
+        views, proximity = unless_auto(views=self.views), unless_auto(proximity=self.proximity)
+        not_negative(**{} if views is None else {"views": views})
+        not_negative(**{} if proximity is None else {"proximity": proximity})
         positive(teacher_steps=self.teacher_steps, teacher_rate=self.teacher_rate)
         positive(steps=self.steps, learning_rate=self.learning_rate)
         not_negative(align_weight=self.align_weight, match_weight=self.match_weight)
-        not_negative(error_weight=self.error_weight, proximity=self.proximity)
-        not_negative(smoothness=self.smoothness)
+        not_negative(error_weight=self.error_weight, smoothness=self.smoothness)
         not_negative(softness=self.softness)
         choice(goal=(self.goal, GOALS))
 
@@ -221,15 +228,18 @@ class MeasureOnce(AbstractMeasureOnce):
         assert schema.image
         shape, classes = schema.image.shape, len(schema.classes)
         bound, size = view_means.residual_bound(shape), output_size(shape, self.network_width)
-        question = Sum(name=VIEWS, bound=bound, size=self.views * size, groups=classes, by="map")
+        question = Sum(
+            name=VIEWS, bound=bound, size=self._views_of(schema) * size, groups=classes, by="map"
+        )
         return [Asked(question=question, share=shares[VIEWS])]
 
     def _check_pictures(self, schema: Schema) -> None:
         """Refuse what is for images where there are none, and images that cannot be cut."""
-        if schema.image is None and (self.goal == "networks" or self._tiles > 1):
-            raise LimbeckError(f"{self.name}: goal networks and tiles are for images.")
+        tiles = self._tiles(schema)
+        if schema.image is None and (self._views_of(schema) or tiles > 1):
+            raise LimbeckError(f"{self.name}: views and tiles are for images.")
         if schema.image:
-            check_tiles(schema.image.shape, self._tiles)
+            check_tiles(schema.image.shape, tiles)
 
     def measure(self, private: Private, *, seed: int, progress: Progress) -> dict[str, Measurement]:
         schema = private.schema
@@ -293,11 +303,12 @@ class MeasureOnce(AbstractMeasureOnce):
         findings = read_findings(
             schema, measured, features=features, networks=networks, views=views
         )
-        small, pictures = self._small_set(), self.per_class * self._tiles**2
+        tiles = self._tiles(schema)
+        small, pictures = self._small_set(schema), self.per_class * tiles**2
         start = small.start(schema, findings, rng)
         rows = small.optimised(schema, findings, start, rng, seed=seed, progress=progress)
         stored = rows.reshape(-1, schema.slots).astype(np.float32)
-        slots = shown(schema, stored, self._tiles)
+        slots = shown(schema, stored, tiles)
         labels = np.repeat(np.arange(len(schema.classes)), pictures)
         soft = None
         if self.softness and start.teacher_trusted:
@@ -305,16 +316,16 @@ class MeasureOnce(AbstractMeasureOnce):
             soft = soft_labels(logits, labels, self.softness * class_size_factor(pictures))
         return Product(
             source=Distilled(
-                slots=slots, labels=labels, soft=soft, stored=stored if self._tiles > 1 else None
+                slots=slots, labels=labels, soft=soft, stored=stored if tiles > 1 else None
             ),
             rows=len(labels),
             measurements=values_of(measured),
         )
 
-    def _small_set(self) -> SmallSet:
+    def _small_set(self, schema: Schema) -> SmallSet:
         return SmallSet(
             per_class=self.per_class,
-            tiles=self._tiles,
+            tiles=self._tiles(schema),
             steps=self.steps,
             learning_rate=self.learning_rate,
             smoothness=self.smoothness,
@@ -322,7 +333,7 @@ class MeasureOnce(AbstractMeasureOnce):
                 teacher=self.align_weight,
                 class_means=self.match_weight,
                 errors=self.error_weight,
-                nearness=self.proximity,
+                nearness=self._proximity(schema),
             ),
         )
 
@@ -340,18 +351,34 @@ class MeasureOnce(AbstractMeasureOnce):
     def _views(self, schema: Schema, seed: int) -> Views:
         assert schema.image
         key = jax.random.fold_in(jax.random.key(seed), 2)
-        return Views(shape=schema.image.shape, views=self.views, width=self.network_width, key=key)
+        views = self._views_of(schema)
+        return Views(shape=schema.image.shape, views=views, width=self.network_width, key=key)
 
-    @property
-    def _tiles(self) -> int:
+    def _views_of(self, schema: Schema) -> int:
+        """Number of views: what teaches networks of coloured images is what many networks see."""
+        views = unless_auto(views=self.views)
+        if views is not None:
+            return int(views)
+        coloured = schema.image is not None and schema.image.shape[2] > 1
+        return COLOUR_VIEWS if coloured and self.goal != "ridge" else 0
+
+    def _tiles(self, schema: Schema) -> int:
         tiles = unless_auto(tiles=self.tiles)
-        return int(tiles) if tiles is not None else 2 if self.goal == "networks" else 1
+        if tiles is not None:
+            return int(tiles)
+        return PACKED_TILES if self._views_of(schema) else 1
+
+    def _proximity(self, schema: Schema) -> float:
+        proximity = unless_auto(proximity=self.proximity)
+        if proximity is not None:
+            return proximity
+        return 0.0 if self._views_of(schema) else PROXIMITY
 
     def _shares(self, schema: Schema) -> dict[str, float]:
         """Shares of the budget of all measurements that are made, but for the counts."""
         if self.goal == "ridge":
             return {TEACHER: 1 - COUNT_SHARE}
-        wide = self.goal == "networks"
+        wide = self._views_of(schema) > 0
         teacher = unless_auto(teacher_share=self.teacher_share)
         if teacher is None:
             teacher = VIEWS_TEACHER_SHARE if wide else TEACHER_SHARE

@@ -28,8 +28,8 @@ RIDGE, NETWORK_RIDGE = 1e-3, 0.1
 random network's."""
 DIRECTION_WEIGHT = 0.01
 """Weight of every direction of the features alike, beside the mean square of the probes along it."""
-NETWORKS_PER_STEP = 2
-"""Number of random networks, or views, looked at in one update, drawn anew each time."""
+NETWORKS_PER_STEP, VIEWS_PER_STEP = 2, 1
+"""Number of random networks, or of views, looked at in one update, drawn anew each time."""
 ADAM = optax.scale_by_adam(b1=0.9, b2=0.99)
 
 
@@ -152,7 +152,8 @@ def optimise_set(
     change = jnp.zeros_like(anchor)
     state = ADAM.init(change)
     rng = np.random.default_rng(seed)
-    count, some = max(objective.looking, 1), min(NETWORKS_PER_STEP, objective.looking)
+    each = VIEWS_PER_STEP if objective.views is not None else NETWORKS_PER_STEP
+    count, some = max(objective.looking, 1), min(each, objective.looking)
     for step in range(steps):
         rate = learning_rate * (1 + np.cos(np.pi * step / steps)) / 2
         chosen = jnp.asarray(rng.choice(count, some, replace=False))
@@ -206,7 +207,8 @@ def _disagreement(
         features = objective.networks.separate(flat, chosen)
         measured = objective.network_moments.of_networks(chosen)
         loss += weights.class_means * _mean_distance(features, measured.class_means)
-        loss += weights.errors * _regression_errors(features, labels, measured)
+        all_labels = jnp.repeat(labels, pictures.shape[1], axis=0)
+        loss += weights.errors * _regression_errors(features, all_labels, measured)
     return loss
 
 

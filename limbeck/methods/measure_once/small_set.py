@@ -36,6 +36,10 @@ COPY_STEPS = 30
 TRUSTED_ACCURACY = 0.7
 """Share of the prototypes, by size, whose class the teacher must get right for its doubts to be taught
 as soft labels."""
+VIEW_STEPS = 2
+"""Updates for one where views were measured: of these an update looks at one alone."""
+START_NOISE = 0.1
+"""Deviation of what is added to the values of images that follow views, so that copies of one prototype part."""
 NOISE_RATE_FACTOR = 2.5
 """Learning-rate factor when rows start from noise: they have farther to go than from prototypes."""
 
@@ -101,11 +105,14 @@ class SmallSet:
             each = optimised
         sharp, pictures = sharpened(plain), each * self.tiles**2
         starts = [rows_from_prototypes(schema, p, pictures, rng) for p in (plain, sharp)]
+        rows = self._stored(schema, nearest_start(starts, _objective(findings)))
+        if findings.views is not None:
+            rows = np.clip(rows + START_NOISE * rng.standard_normal(rows.shape), 0, 1)
         accurate = findings.looked and teacher_accuracy(findings, sharp) >= TRUSTED_ACCURACY
         return Start(
-            rows=self._stored(schema, nearest_start(starts, _objective(findings))),
+            rows=rows,
             probes=deformed_prototypes(schema, sharp, PROBES, rng),
-            steps=self.steps,
+            steps=self.steps * (VIEW_STEPS if findings.views is not None else 1),
             learning_rate=self.learning_rate,
             smoothness=self.smoothness,
             teacher_trusted=bool(accurate),
