@@ -65,6 +65,20 @@ def test_it_learns_is_charged_and_verified(method: object, tmp_path: Path) -> No
     }  # fmt: skip
 
 
+def test_defaults_tell_the_smaller_class(tmp_path: Path) -> None:
+    """One row in five is ill, above an age of 80: always to say "no" is right on four of five rows."""
+    frame = rows(6000)
+    frame["ill"] = np.where(frame["age"] > 80, "yes", "no")
+    new = rows(1000, seed=1)
+    ill = new["age"] > 80
+    for method in (lk.LinearHead(), lk.DPSGD()):
+        book = lk.Ledger(tmp_path / f"{method.name}.sqlite")
+        data = lk.read(frame, replace(SCHEMA, rows=6000))
+        told = lk.classify(data, method, lk.Budget(1.0, 1e-5), ledger=book, seed=0).predict(new)
+        assert (told["ill"][ill] == "yes").mean() > 0.7, method.name
+        assert (told["ill"][~ill] == "no").mean() > 0.9, method.name
+
+
 def test_images_are_told_apart(tmp_path: Path) -> None:
     """A ConvNet of noisy gradients: a bright bar at a height of its own for every class."""
     labels = np.arange(3000) % 3
