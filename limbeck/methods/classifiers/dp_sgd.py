@@ -56,8 +56,8 @@ class DPSGD(AbstractClassifier):
     """Step size of Adam; it falls to zero along half a cosine. "auto": 0.03 for tables, 0.003 for images."""
     filters: int = 16
     """Filters of each layer of the ConvNet, for images. Noise grows with them."""
-    hidden: tuple[int, ...] = (32,)
-    """Widths of the hidden layers, for tables; none: a linear model."""
+    hidden: tuple[int, ...] = ()
+    """Widths of the hidden layers, for tables; none: a linear model, which noise leaves most of."""
     average: float = 0.95
     """Memory of the running mean of networks that is released; 0: the last one is."""
 
