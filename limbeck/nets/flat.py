@@ -43,7 +43,9 @@ class DenseNet(eqx.Module):
         *keys, head_key = jax.random.split(key, len(widths))
         pairs = zip(widths, widths[1:], keys, strict=False)
         self.layers = [Dense(a, b, key=k) for a, b, k in pairs]
-        if self.layers:  # the first sees rows of norm one, others rows whose every number is about one
+        if (
+            self.layers
+        ):  # the first sees rows of norm one, others rows whose every number is about one
             wide = math.sqrt(widths[0] / 2) * self.layers[0].weight
             self.layers[0] = eqx.tree_at(lambda d: d.weight, self.layers[0], wide)
         head = Dense(widths[-1], classes, key=head_key)

@@ -223,4 +223,6 @@ def test_noise_in_empty_cells_of_privbayes_draws_no_rows() -> None:
     schema = lk.Schema(dataset="equal", rows=1600, columns=columns)
     variables = Variables.of_counts(schema, 64, 16, np.full(32, 100.0), np.array([1600.0]), 1.0)
     drawn = _given_parents(table, 1, variables, trust=0.01).chances
-    assert np.trace(drawn) / drawn.sum() > 0.8  # 0.62 where cells below zero are set to it one by one
+    assert (
+        np.trace(drawn) / drawn.sum() > 0.8
+    )  # 0.62 where cells below zero are set to it one by one

@@ -46,9 +46,7 @@ def flat_network(
     classes = len(schema.classes)
     if schema.image is None:
         columns = max(len(schema.inputs), 1)
-        return FlatDense(
-            width=schema.slots, columns=columns, classes=classes, hidden=tuple(hidden)
-        )
+        return FlatDense(width=schema.slots, columns=columns, classes=classes, hidden=tuple(hidden))
     return FlatNetwork(shape=schema.image.shape, classes=classes, filters=filters)
 
 
