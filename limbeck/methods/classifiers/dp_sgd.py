@@ -39,7 +39,9 @@ class DPSGD(AbstractClassifier):
 
     name: ClassVar[str] = "dp-sgd"
     version: ClassVar[int] = 2
-    good_for: ClassVar[str] = "a classifier and no data set: the field's usual one"
+    good_for: ClassVar[str] = (
+        "a classifier and no data set: the field's usual one; of tables a linear model, in seconds"
+    )
     papers: ClassVar[tuple[str, ...]] = (
         "M. Abadi et al. Deep Learning with Differential Privacy. CCS 2016.",
         "S. De, L. Berrada, J. Hayes, S. L. Smith, B. Balle. Unlocking High-Accuracy Differentially "
