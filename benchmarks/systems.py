@@ -244,7 +244,8 @@ compare: their networks, rows and choices differ. A system counts when it beats 
 and `single-columns` on tables.
 
 In rows of `single-columns` nothing depends on anything, so its areas under ROC curves are chance: 0.5 if columns of the test rows were
-independent, anything about it as they are. To beat it there is to know something of the label, no more; `marginals` says how much there is to know. How far
+independent, anything as they are. Least of all do areas of Credit say: of the 20,000 released rows that teach, some 34 are frauds, and frauds
+lie so far out that many a direction taken by chance, or its opposite, finds them. To beat it there is to know something of the label, no more; `marginals` says how much there is to know. How far
 pairs of columns are from the rows' says what the rest is worth: a release above the total variation of `single-columns` describes a table
 worse than counting each column alone, whatever classifiers make of its label.
 """
