@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,13 +26,15 @@ def seen_images(
     return 4 * slots.reshape(-1, *shape) - 2
 
 
-def seen_slots(slots: Float[Array, "rows slots"]) -> Float[Array, "rows slots"]:
-    """A table's slots in [0, 1] as networks see them: about zero."""
-    return 2 * slots - 1
+def seen_slots(slots: Float[Array, "rows slots"], columns: int) -> Float[Array, "rows slots"]:
+    """A table's slots in [0, 1] as networks see them, of norm one at most: each column has one slot that is not zero.
+    So the logistic loss of a linear model has gradients of norm 2 at most, however many columns there are."""
+    return slots / math.sqrt(columns)
 
 
 class DenseNet(eqx.Module):
-    """Fully connected, with a logit per class; none hidden: linear. The last layer starts at zero."""
+    """Fully connected, with a logit per class, for rows of norm one at most; none hidden: linear. The last layer
+    starts at zero."""
 
     layers: list[Dense]
     head: Dense
@@ -40,6 +43,11 @@ class DenseNet(eqx.Module):
         *keys, head_key = jax.random.split(key, len(widths))
         pairs = zip(widths, widths[1:], keys, strict=False)
         self.layers = [Dense(a, b, key=k) for a, b, k in pairs]
+        if (
+            self.layers
+        ):  # the first sees rows of norm one, others rows whose every number is about one
+            wide = math.sqrt(widths[0] / 2) * self.layers[0].weight
+            self.layers[0] = eqx.tree_at(lambda d: d.weight, self.layers[0], wide)
         head = Dense(widths[-1], classes, key=head_key)
         self.head = eqx.tree_at(lambda d: d.weight, head, jnp.zeros_like(head.weight))
 
@@ -127,14 +135,16 @@ class FlatDense(AbstractFlatClassifier):
 
     Args:
         width: Slots of a row.
+        columns: Columns that they are of.
         hidden: Widths of the hidden layers.
     """
 
     width: int
+    columns: int
     hidden: tuple[int, ...]
 
     def network(self, key: PRNGKeyArray) -> DenseNet:
         return DenseNet((self.width, *self.hidden), self.classes, key=key)
 
     def seen(self, slots: Float[Array, "rows slots"]) -> Array:
-        return seen_slots(slots)
+        return seen_slots(slots, self.columns)

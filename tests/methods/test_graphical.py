@@ -11,8 +11,10 @@ import pytest
 import limbeck as lk
 from limbeck.methods.graphical.conditional_tables import ConditionalTable, draw_codes
 from limbeck.methods.graphical.fit_model import NoisyTable, fit_model
+from limbeck.methods.graphical.graphical import Knowledge
 from limbeck.methods.graphical.junction_tree import axes_without, junction_tree, tree_cells
-from limbeck.methods.graphical.variables import expected_counts
+from limbeck.methods.graphical.privbayes import _given_parents
+from limbeck.methods.graphical.variables import Variables, expected_counts
 
 SIZES = (3, 4, 2, 5, 3)
 CLIQUES = [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4)]
@@ -190,3 +192,37 @@ def test_a_tree_connects_all_columns_once(releases: dict[str, lk.Release]) -> No
     pairs = [method._cliques(release.schema)[pick] for pick in picks]
     assert len(pairs) == 5 and tree_cells([2] * 6, pairs) == 5 * 4
     assert {v for pair in pairs for v in pair} == set(range(6))
+
+
+def test_privbayes_chooses_no_more_parents_than_noise_leaves_rows_for() -> None:
+    """1600 rows, three columns of 16 values, a label of two; the first column was drawn given the label."""
+    columns = [lk.Category(name=n, values=tuple(range(16))) for n in "abc"]
+    label = lk.Category(name="ill", values=(0, 1), label=True)
+    schema = lk.Schema(dataset="wide", rows=1600, columns=(*columns, label))
+    singles, classes = np.full(48, 100.0), np.full(2, 800.0)
+    variables = Variables.of_counts(schema, 64, 16, singles, classes, 1.0)
+    method = lk.PrivBayes()
+    known = NoisyTable((0, 3), np.full((16, 2), 50.0), 1.0)
+    knowledge = Knowledge(variables, method._cliques(schema), (known,))
+    for noise, wanted in (
+        (0.5, {(0, 1), (0, 2), (1, 3), (2, 3), (0, 1, 3), (0, 2, 3)}),
+        (1.0, {(0, 1), (0, 2), (1, 3), (2, 3)}),
+        (10.0, {(1, 3), (2, 3)}),
+        (100.0, {(1, 3), (2, 3)}),  # too much for any: those with the fewest cells
+    ):
+        allowed = method.allowed(knowledge, schema, noise)
+        assert {c for c, yes in zip(knowledge.cliques, allowed, strict=True) if yes} == wanted
+
+
+def test_noise_in_empty_cells_of_privbayes_draws_no_rows() -> None:
+    """Two columns of 16 values that are always equal: of the noise in 240 empty cells little is left."""
+    rng = np.random.default_rng(0)
+    real = np.diag(np.full(16, 100.0))
+    table = NoisyTable((0, 1), real + rng.normal(0, 10, real.shape), 10.0)
+    columns = tuple(lk.Category(name=n, values=tuple(range(16))) for n in "ab")
+    schema = lk.Schema(dataset="equal", rows=1600, columns=columns)
+    variables = Variables.of_counts(schema, 64, 16, np.full(32, 100.0), np.array([1600.0]), 1.0)
+    drawn = _given_parents(table, 1, variables, trust=0.01).chances
+    assert (
+        np.trace(drawn) / drawn.sum() > 0.8
+    )  # 0.62 where cells below zero are set to it one by one

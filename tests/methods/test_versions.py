@@ -40,7 +40,7 @@ QUESTIONS = {
     "privbayes": (1, "67ba63d306ad409c"),
     "linear-head": (1, "73c248a5e5b38482"),
     "dpdm": (1, "f19dadfe673f05ba"),
-    "dp-sgd": (1, "8eee6665fd2e04b4"),
+    "dp-sgd": (2, "f7c86a4b70a38f4b"),
     "full-mmd": (1, "d3c2797b5ac8dbde"),
 }  # fmt: skip
 """Version of each method, and digest of what it asks about a small table and about small images."""

@@ -65,6 +65,41 @@ def test_it_learns_is_charged_and_verified(method: object, tmp_path: Path) -> No
     }  # fmt: skip
 
 
+def test_defaults_tell_the_smaller_class(tmp_path: Path) -> None:
+    """One row in five is ill, above an age of 80: always to say "no" is right on four of five rows."""
+    frame = rows(6000)
+    frame["ill"] = np.where(frame["age"] > 80, "yes", "no")
+    new = rows(1000, seed=1)
+    ill = new["age"] > 80
+    for method in (lk.LinearHead(), lk.DPSGD()):
+        book = lk.Ledger(tmp_path / f"{method.name}.sqlite")
+        data = lk.read(frame, replace(SCHEMA, rows=6000))
+        told = lk.classify(data, method, lk.Budget(1.0, 1e-5), ledger=book, seed=0).predict(new)
+        assert (told["ill"][ill] == "yes").mean() > 0.7, method.name
+        assert (told["ill"][~ill] == "no").mean() > 0.9, method.name
+
+
+def test_columns_that_say_nothing_do_not_hide_those_that_do(tmp_path: Path) -> None:
+    """Forty of them, of five values each; steps and clipping that suit a few columns must suit many."""
+    rng = np.random.default_rng(2)
+    names = [f"other{n}" for n in range(40)]
+
+    def wide(count: int, seed: int) -> pd.DataFrame:
+        frame = rows(count, seed)
+        frame["ill"] = np.where(frame["age"] > 80, "yes", "no")
+        others = {name: rng.integers(0, 5, count).astype(str) for name in names}
+        return frame.assign(**others)
+
+    others = tuple(lk.Category(name=name, values=tuple("01234")) for name in names)
+    schema = replace(SCHEMA, rows=10_000, columns=(*others, *SCHEMA.columns), lifetime=LIFETIME)
+    book, data = lk.Ledger(tmp_path / "ledger.sqlite"), lk.read(wide(10_000, 0), schema)
+    made = lk.classify(data, lk.DPSGD(), lk.Budget(3.0, 1e-5), ledger=book, seed=0)
+    new = wide(1000, 1)
+    ill, told = new["age"] > 80, made.predict(new)["ill"]
+    assert (told[ill] == "yes").mean() > 0.6
+    assert (told[~ill] == "no").mean() > 0.9
+
+
 def test_images_are_told_apart(tmp_path: Path) -> None:
     """A ConvNet of noisy gradients: a bright bar at a height of its own for every class."""
     labels = np.arange(3000) % 3

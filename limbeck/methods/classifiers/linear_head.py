@@ -33,7 +33,9 @@ class LinearHead(AbstractClassifier):
     """
 
     name: ClassVar[str] = "linear-head"
-    good_for: ClassVar[str] = "a classifier and no data set: the best one here, in minutes"
+    good_for: ClassVar[str] = (
+        "a classifier and no data set, in minutes: of images the best one here"
+    )
     papers: ClassVar[tuple[str, ...]] = (
         "M. Abadi et al. Deep Learning with Differential Privacy. CCS 2016.",
         "F. Tramer, D. Boneh. Differentially Private Learning Needs Better Features. ICLR 2021.",

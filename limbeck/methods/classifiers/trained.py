@@ -45,7 +45,8 @@ def flat_network(
     """The field's ConvNet for images, dense layers for tables."""
     classes = len(schema.classes)
     if schema.image is None:
-        return FlatDense(width=schema.slots, classes=classes, hidden=tuple(hidden))
+        columns = max(len(schema.inputs), 1)
+        return FlatDense(width=schema.slots, columns=columns, classes=classes, hidden=tuple(hidden))
     return FlatNetwork(shape=schema.image.shape, classes=classes, filters=filters)
 
 

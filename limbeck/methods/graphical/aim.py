@@ -72,7 +72,7 @@ class AIM(AbstractGraphical):
     def cell_price(self, noise: float) -> float:
         return math.sqrt(2 / math.pi) * noise  # the mean size of a cell's noise
 
-    def allowed(self, knowledge: Knowledge, schema: Schema) -> np.ndarray:
+    def allowed(self, knowledge: Knowledge, schema: Schema, noise: float) -> np.ndarray:
         """Cliques with which the model stays small enough; it may grow from round to round."""
         sizes, known = knowledge.variables.sizes, knowledge.known
         cells = np.asarray([tree_cells(sizes, [*known, clique]) for clique in knowledge.cliques])

@@ -49,6 +49,12 @@ class Knowledge:
     def known(self) -> tuple[Clique, ...]:
         return tuple(table.clique for table in self.counted)
 
+    @property
+    def cells(self) -> np.ndarray:
+        """How many cells each clique has, (cliques,)."""
+        sizes = self.variables.sizes
+        return np.asarray([math.prod(sizes[v] for v in clique) for clique in self.cliques])
+
 
 @dataclass(frozen=True, kw_only=True)
 class AbstractGraphical(AbstractMeasureOnce):
@@ -92,8 +98,14 @@ class AbstractGraphical(AbstractMeasureOnce):
         """Number of cliques that are chosen: from public knowledge alone."""
 
     @abc.abstractmethod
-    def allowed(self, knowledge: Knowledge, schema: Schema) -> np.ndarray:
-        """Which cliques may be chosen now, (cliques,); where none is, all are."""
+    def allowed(self, knowledge: Knowledge, schema: Schema, noise: float) -> np.ndarray:
+        """Which cliques may be chosen now, (cliques,); where none is, all are.
+
+        Args:
+            knowledge: What is known.
+            schema: The settled schema.
+            noise: Standard deviation of the noise that each cell of the chosen one will have.
+        """
 
     @abc.abstractmethod
     def tables_of(
@@ -201,9 +213,8 @@ class AbstractGraphical(AbstractMeasureOnce):
         variables, cliques = knowledge.variables, knowledge.cliques
         sizes, weights = variables.sizes, self.weights(cliques)
         expected = expected_counts(tables, cliques, sizes, variables.rows, seed)
-        cells = np.asarray([math.prod(sizes[v] for v in clique) for clique in cliques])
-        allowed = self.allowed(knowledge, schema)
-        price = weights * cells * self.cell_price(noise)
+        allowed = self.allowed(knowledge, schema, noise)
+        price = weights * knowledge.cells * self.cell_price(noise)
         never = np.where(allowed | ~allowed.any(), 0.0, NEVER)
         return {"expected": expected, "weights": weights, "penalties": price + never}
 

@@ -50,7 +50,7 @@ class MST(AbstractGraphical):
         """One less than there are variables to connect."""
         return sum(size > 1 for size in self._limits(schema)) - 1
 
-    def allowed(self, knowledge: Knowledge, schema: Schema) -> np.ndarray:
+    def allowed(self, knowledge: Knowledge, schema: Schema, noise: float) -> np.ndarray:
         """Pairs of which the tree so far connects no two."""
         part = list(range(len(knowledge.variables.sizes)))
         for one, other in knowledge.known:

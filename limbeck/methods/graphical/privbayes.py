@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import positive, unless_auto
 from ...schema import Schema
 from ..base import Progress
+from ..marginals.soft_fit import to_simplex
 from ..part import Auto
 from .conditional_tables import ConditionalTable
 from .fit_model import NoisyTable
@@ -47,6 +48,9 @@ class PrivBayes(AbstractGraphical):
     choice_share: float = 0.3
     parents: int | Auto = "auto"
     """Columns that a column is drawn given, at most. "auto": 2, and 1 with more than some thirty columns."""
+    usefulness: float = 4.0
+    """Rows that a cell of a column with its parents should hold, on average, in units of the standard deviation of a
+    count's noise: more means fewer parents, of fewer values."""
     trust: float = 1.0
     """Rows that are mixed into every table as if the column depended on no other, in units of the standard deviation
     of a count's noise. Free."""
@@ -54,7 +58,8 @@ class PrivBayes(AbstractGraphical):
     def __post_init__(self) -> None:
         super().__post_init__()
         parents = unless_auto(parents=self.parents)
-        positive(trust=self.trust, **{} if parents is None else {"parents": parents})
+        positive(usefulness=self.usefulness, trust=self.trust)
+        positive(**{} if parents is None else {"parents": parents})
 
     def degrees(self, schema: Schema) -> tuple[int, ...]:
         return tuple(range(2, self._parents(schema) + 2))
@@ -70,14 +75,16 @@ class PrivBayes(AbstractGraphical):
         """One less than there are variables; the class, or the first column without one, has no parents."""
         return sum(size > 1 for size in self._limits(schema)) - 1
 
-    def allowed(self, knowledge: Knowledge, schema: Schema) -> np.ndarray:
-        """Cliques of one new variable with as many that were drawn before as may be its parents."""
+    def allowed(self, knowledge: Knowledge, schema: Schema, noise: float) -> np.ndarray:
+        """Cliques of one new variable with others that were drawn before, of cells that noise leaves telling; where
+        none has so few, those that have fewest."""
         before = _drawn_before(knowledge)
-        wanted = min(self._parents(schema), len(before)) + 1
-        new = [len(set(clique) - before) for clique in knowledge.cliques]
-        full = [len(clique) == wanted for clique in knowledge.cliques]
-        fitting = np.asarray([n == 1 and f for n, f in zip(new, full, strict=True)])
-        return fitting if fitting.any() else np.asarray([n == 1 for n in new])
+        new = np.asarray([len(set(clique) - before) == 1 for clique in knowledge.cliques])
+        wanted = self.usefulness * noise * knowledge.cells
+        telling = new & (wanted <= knowledge.variables.rows)
+        if telling.any() or not new.any():
+            return telling
+        return new & (knowledge.cells == knowledge.cells[new].min())
 
     def tables_of(
         self, knowledge: Knowledge, seed: int, *, last: bool, progress: Progress
@@ -113,7 +120,8 @@ def _given_parents(
     clique = table.clique
     alone = variables.singles()[new].counts
     even = onto(alone / alone.sum(), (new,), clique)
-    counts = np.maximum(table.counts, 0.0)
+    # Cells set to zero one by one would leave noise that adds rows to empty cells; so as many rows as there are stay.
+    counts = to_simplex(table.counts.ravel(), variables.rows).reshape(table.counts.shape)
     mixed = counts + trust * table.noise * even * counts.shape[clique.index(new)] ** 0.5
     assert axes_without((new,), clique)
     return ConditionalTable.of_marginal(mixed, clique, tuple(v for v in clique if v != new))
