@@ -324,7 +324,9 @@ def test_redistilling_another_versions_release_names_the_version(tmp_path: Path)
     older = replace(made, certificate=copy.deepcopy(made.certificate))
     older.certificate["method"] |= {"version": 0}
     older.certificate["method"]["settings"]["gone"] = 1
-    with pytest.raises(lk.LimbeckError, match="dp-merf in version 0, and here it is version") as said:
+    with pytest.raises(
+        lk.LimbeckError, match="dp-merf in version 0, and here it is version"
+    ) as said:
         lk.redistill(older, {}, out=tmp_path / "b")
     assert "gone" not in str(said.value)
     assert not (tmp_path / "b").exists()
