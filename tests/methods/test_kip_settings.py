@@ -207,8 +207,8 @@ def test_settings_that_do_not_fit_the_schema_are_refused_by_the_plan(
     ("schema", "start", "rows"),
     [
         (image_schema(), "prototypes", 10),
-        (replace(table_schema(), rows=1400), "moments", 100),  # 200 x 3 classes x root of 5 columns
-        (replace(table_schema(), rows=1300), "means", 10),
+        (replace(table_schema(), rows=700), "moments", 100),  # 100 x 3 classes x root of 5 columns
+        (replace(table_schema(), rows=650), "means", 10),
         (replace(table_schema(), rows=None), "means", 10),
     ],
 )

@@ -103,7 +103,7 @@ class DPKIP(AbstractKernelMethod):
     """What learned rows start from: noise, as the papers say; noisy means of the classes (means);
     or of clusters within them (prototypes; auto for images), as many as can be told from noise, the others being deformed
     copies; or, for tables, draws with each class's noisy means and spreads in measured ranges (moments; auto
-    for tables with 200 rows of each class times the root of their columns; with fewer, auto is means)."""
+    for tables with 100 rows of each class times the root of their columns; with fewer, auto is means)."""
     start_share: float | Auto = "auto"
     """Share of the budget for such means, class counts included; noise costs nothing. Auto: 0.1 for images,
     0.8 for tables."""

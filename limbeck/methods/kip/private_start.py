@@ -48,7 +48,7 @@ from .kernel_method import USUAL_ROWS
 
 STARTS = ("noise", "means", "prototypes", "moments")
 """What learned rows can start from."""
-MOMENT_ROWS = 200
+MOMENT_ROWS = 100
 """Rows of each class that a start from moments needs, in parts of the root of the columns: with fewer, noise
 hides the spreads."""
 ROWS_WITH_SPREADS = 100
