@@ -11,6 +11,7 @@ from ..data import Dataset
 from ..errors import DataError, LimbeckError, positive
 from ..ledger import Ledger, PaidRun, paid_run, randomness
 from ..methods import (
+    METHODS,
     AbstractInquiry,
     AbstractMeasureOnce,
     AbstractMethod,
@@ -124,6 +125,7 @@ def redistill(
     """
     release = Release.of(release)
     made_by = release.certificate["method"]
+    _check_version(made_by)
     method = make_method(made_by["name"], {**made_by["settings"], **settings})
     if not isinstance(method, AbstractMeasureOnce):
         raise LimbeckError(
@@ -161,6 +163,17 @@ def redistill(
     if out is not None:
         again.save(out, force=force)
     return again
+
+
+def _check_version(made_by: Mapping[str, Any]) -> None:
+    """Refuse measurements of a method in another version than the one here: settings and questions differ."""
+    here = METHODS.get(made_by["name"])
+    if here is not None and made_by.get("version", here.version) != here.version:
+        raise LimbeckError(
+            f"This release was made by {here.name} in version {made_by['version']}, and here it is version "
+            f"{here.version}, which measures otherwise. Make the set where version {made_by['version']} is "
+            "installed (the certificate's `software` says with what), or distill anew."
+        )
 
 
 def check_read(data: object) -> None:

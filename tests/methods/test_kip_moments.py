@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -91,3 +93,13 @@ def test_a_release_from_moments(tmp_path) -> None:
     assert 30 < mean[0] < 50 and 30 < mean[1] < 50
     with pytest.raises(LimbeckError, match="for tables"):
         lk.DPKIP(start="moments", per_class=1).questions(image_schema())
+
+
+def test_a_table_of_categories_alone_has_chances_and_no_spreads(tmp_path) -> None:
+    schema = replace(SCHEMA, columns=SCHEMA.columns[1:])
+    release = lk.distill(
+        lk.read(table()[["kind", "label"]], schema), lk.DPKIP(start="moments", per_class=20),
+        lk.Budget(5.0, 1e-5), seed=0, ledger=lk.Ledger(tmp_path / "l.sqlite"), check=False,
+    )  # fmt: skip
+    share = release.data.groupby("label")["kind"].value_counts(normalize=True)
+    assert share[0]["a"] > 0.6 and share[1]["b"] > 0.6

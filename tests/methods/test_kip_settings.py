@@ -16,6 +16,7 @@ from test_kip import NEVER, distilled
 
 import limbeck as lk
 from limbeck.methods import KERNELS, EmpiricalTangentKernel
+from limbeck.methods.kip.private_start import PrivateStart
 from limbeck.nets import LeNet, network_arrays
 from limbeck.run import Recipe, make_method
 
@@ -31,6 +32,7 @@ RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*kip*.toml"))
         ({"ridge": 0.0}, "ridge > 0"),
         ({"clip": 0.0}, "clip > 0"),
         ({"per_class": 0}, "per_class > 0"),
+        ({"per_class": "all"}, "per_class to be a number or 'auto'"),
         ({"corrupted": 1.0}, "corrupted < 1"),
         ({"batch_rate": 1.5}, "batch_rate"),
         ({"batch": 0}, "batch > 0"),
@@ -199,6 +201,25 @@ def test_settings_that_do_not_fit_the_schema_are_refused_by_the_plan(
 ) -> None:
     with pytest.raises(lk.LimbeckError, match=message):
         lk.plan(lk.DPKIP.from_settings({**FEW, **settings}), schema, lk.Budget(1.0))
+
+
+@pytest.mark.parametrize(
+    ("schema", "start", "rows"),
+    [
+        (image_schema(), "prototypes", 10),
+        (replace(table_schema(), rows=700), "moments", 100),  # 100 x 3 classes x root of 5 columns
+        (replace(table_schema(), rows=650), "means", 10),
+        (replace(table_schema(), rows=None), "means", 10),
+    ],
+)
+def test_start_and_number_of_learned_rows_follow_from_the_schema(
+    schema: lk.Schema, start: str, rows: int
+) -> None:
+    made = PrivateStart.of("auto", schema, per_class="auto", share=0.5)
+    assert (made.kind, made.per_class) == (start, rows)
+    assert lk.DPKIP().rows_of_class(schema) == rows and lk.KIP().rows_of_class(schema) == 10
+    assert lk.DPKIP(per_class=7).rows_of_class(schema) == 7
+    assert lk.DPKIP(start="means").rows_of_class(schema) == 10
 
 
 @pytest.mark.parametrize("kernel", ["fc-ntk", "scattering"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import subprocess
@@ -312,6 +313,22 @@ def test_redistilling_changes_free_settings_only(
     made = lk.distill(data, lk.DPMERF(**TINY), lk.Budget(1.0), ledger=book)
     with pytest.raises(lk.LimbeckError, match=word):
         lk.redistill(made, settings, out=tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+
+
+def test_redistilling_another_versions_release_names_the_version(tmp_path: Path) -> None:
+    """Not a setting that this version lacks, which is all that would be seen of it."""
+    data = lk.read(table_rows(50), table_schema())
+    book = lk.Ledger(tmp_path / "ledger.sqlite")
+    made = lk.distill(data, lk.DPMERF(**TINY), lk.Budget(1.0), ledger=book)
+    older = replace(made, certificate=copy.deepcopy(made.certificate))
+    older.certificate["method"] |= {"version": 0}
+    older.certificate["method"]["settings"]["gone"] = 1
+    with pytest.raises(
+        lk.LimbeckError, match="dp-merf in version 0, and here it is version"
+    ) as said:
+        lk.redistill(older, {}, out=tmp_path / "b")
+    assert "gone" not in str(said.value)
     assert not (tmp_path / "b").exists()
 
 

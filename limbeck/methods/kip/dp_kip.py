@@ -25,7 +25,7 @@ from .domain import kept_to_domain
 from .feature_basis import feature_basis, pulled_size
 from .kernel import SupportRegression, View, condition_number
 from .kernel_method import AbstractKernelMethod
-from .private_start import START, START_SHARE, START_SPREAD, STARTS, PrivateStart, usual
+from .private_start import START_SHARE, START_SPREAD, STARTS, PrivateStart, usual
 
 GRADIENT = "gradient"
 """Name of the question that every step asks."""
@@ -65,7 +65,7 @@ class DPKIP(AbstractKernelMethod):
     """
 
     name: ClassVar[str] = "dp-kip"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     family: ClassVar[str] = "kernel inducing points"
     good_for: ClassVar[str] = "labelled data: a few rows per class for the papers' kernels"
     papers: ClassVar[tuple[str, ...]] = (
@@ -100,9 +100,10 @@ class DPKIP(AbstractKernelMethod):
     """Whether gradients are divided by `clip` before the optimiser sees them (free), or not
     (published): then `clip` acts as a second learning rate, as in the papers' tables."""
     start: str = "auto"
-    """What learned rows start from: noise, as the papers say; noisy means of the classes (means; auto for tables);
+    """What learned rows start from: noise, as the papers say; noisy means of the classes (means);
     or of clusters within them (prototypes; auto for images), as many as can be told from noise, the others being deformed
-    copies; or, for tables, draws with each class's noisy means and spreads in measured ranges (moments)."""
+    copies; or, for tables, draws with each class's noisy means and spreads in measured ranges (moments; auto
+    for tables with 100 rows of each class times the root of their columns; with fewer, auto is means)."""
     start_share: float | Auto = "auto"
     """Share of the budget for such means, class counts included; noise costs nothing. Auto: 0.1 for images,
     0.8 for tables."""
@@ -233,6 +234,9 @@ class DPKIP(AbstractKernelMethod):
             first = [Asked(question=counts, share=self.count_share)]
         return [*first, Asked(question=gradient, share=1 - sum(one.share for one in first))]
 
+    def rows_of_class(self, schema: Schema) -> int:
+        return self._private_start(schema).per_class
+
     # ---- the run ----------------------------------------------------------------------------
 
     def run(self, private: Private, *, seed: int, progress: Progress) -> Product:
@@ -259,8 +263,8 @@ class DPKIP(AbstractKernelMethod):
 
     def _private_start(self, schema: Schema) -> PrivateStart:
         """What a start other than noise asks."""
-        kind, share = usual(self.start, START, schema), usual(self.start_share, START_SHARE, schema)
-        return PrivateStart(kind=kind, per_class=self.per_class, share=share)
+        share = usual(self.start_share, START_SHARE, schema)
+        return PrivateStart.of(self.start, schema, per_class=self.per_class, share=share)
 
     @property
     def _counts_wanted(self) -> bool:

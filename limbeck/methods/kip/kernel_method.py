@@ -7,12 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...errors import LimbeckError, positive
+from ...errors import LimbeckError, positive, unless_auto
 from ...schema import Schema
 from ..base import AbstractMethod
 from ..part import Auto, check_part, part_field
 from .kernel import AbstractKernel, View
 from .kernels import KERNELS, FullyConnectedKernel
+
+USUAL_ROWS = 10
+"""Rows to learn for each class, unless another number is set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +27,8 @@ class AbstractKernelMethod(AbstractMethod):
 
     kernel: AbstractKernel = part_field(KERNELS, FullyConnectedKernel())
     """The kernel, with settings of its own: fc-ntk, conv-ntk, e-ntk, scattering or perceptual."""
-    per_class: int = 10
-    """Rows to learn for each class."""
+    per_class: int | Auto = "auto"
+    """Rows to learn for each class; auto: 10, but 100 where DP-KIP draws a table's rows with spreads."""
     ridge: float = 1e-6
     """Of the kernel regression, in units of the mean of the kernel's diagonal."""
     centre: tuple[float, ...] | Auto = "auto"
@@ -36,7 +39,9 @@ class AbstractKernelMethod(AbstractMethod):
 
     def __post_init__(self) -> None:
         check_part("kernel", AbstractKernel, self.kernel)
-        positive(per_class=self.per_class, ridge=self.ridge)
+        positive(ridge=self.ridge)
+        if self.per_class != "auto":
+            positive(per_class=unless_auto(per_class=self.per_class) or 0)
         if self.spread != "auto":
             positive(**{f"spread[{i}]": s for i, s in enumerate(self.spread)})
 
@@ -57,13 +62,18 @@ class AbstractKernelMethod(AbstractMethod):
             raise LimbeckError(
                 f"The kernel {self.kernel.name} is for images; for tables use fc-ntk."
             )
-        size = self.per_class * classes
+        per_class = self.rows_of_class(schema)
+        size = per_class * classes
         if schema.rows is not None and size > schema.rows:
             raise LimbeckError(
-                f"{size} rows to learn ({self.per_class} per class) are more than the "
+                f"{size} rows to learn ({per_class} per class) are more than the "
                 f"{schema.rows} that the schema declares; choose a smaller per_class."
             )
         return size
+
+    def rows_of_class(self, schema: Schema) -> int:
+        """Rows to learn for each class."""
+        return USUAL_ROWS if self.per_class == "auto" else self.per_class
 
     def balanced_labels(self, schema: Schema) -> np.ndarray:
         """Label codes of the learned rows, the same number of each class."""

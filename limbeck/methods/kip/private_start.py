@@ -7,6 +7,7 @@ kernel's matrix singular: they are deformed copies, each in its own way.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ from ..measure_once.private_prototypes import (
     measure_prototypes,
 )
 from ..measure_once.start_rows import rows_from_prototypes, with_deformed_copies
+from ..part import Auto
 from . import class_moments
 from .class_moments import (
     MOMENTS,
@@ -42,11 +44,15 @@ from .class_moments import (
     view_of,
 )
 from .kernel import View
+from .kernel_method import USUAL_ROWS
 
 STARTS = ("noise", "means", "prototypes", "moments")
 """What learned rows can start from."""
-START = {"images": "prototypes", "tables": "means"}
-"""What learned rows start from, unless something else is set."""
+MOMENT_ROWS = 100
+"""Rows of each class that a start from moments needs, in parts of the root of the columns: with fewer, noise
+hides the spreads."""
+ROWS_WITH_SPREADS = 100
+"""Rows to learn for each class where they are drawn with spreads, unless another number is set: that many tell them."""
 START_SPREAD = {"images": 0.3, "tables": 1.0}
 """Standard deviation of the noise that learned rows start from, unless another is set."""
 START_SHARE = {"images": 0.1, "tables": 0.8}
@@ -61,12 +67,25 @@ PARTS = {MEAN: 0.02, CLASS_MEANS: 0.12, CLUSTERS: 0.24, PROTOTYPES: 0.62}
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateStart:
-    """Noisy class means, or prototypes (means of clusters within each class)."""
+    """Noisy class means, prototypes (means of clusters within each class), or class means and spreads."""
 
     kind: str
     per_class: int
     share: float
     """Of the budget, class counts included."""
+
+    @classmethod
+    def of(cls, kind: str, schema: Schema, *, per_class: int | Auto, share: float) -> PrivateStart:
+        """A start, with what is automatic in it decided by the schema: for images prototypes, for
+        tables with many rows moments, with few means."""
+        if kind == "auto" and schema.image:
+            kind = "prototypes"
+        elif kind == "auto":
+            enough = MOMENT_ROWS * len(schema.classes) * math.sqrt(len(schema.inputs))
+            kind = "moments" if (schema.units or 0) >= enough else "means"
+        if per_class == "auto":
+            per_class = ROWS_WITH_SPREADS if kind == "moments" else USUAL_ROWS
+        return cls(kind=kind, per_class=per_class, share=share)
 
     @property
     def _names(self) -> tuple[str, ...]:
