@@ -179,6 +179,7 @@ CASES = [
         lk.DPKIP(**FEW | {"start": "prototypes", "per_class": 2}, corrupted=0.2),
     ),
     _table("dp-kip, table, started at means", lk.DPKIP(**FEW | {"start": "means"})),
+    _table("dp-kip, table, started at moments", lk.DPKIP(**FEW | {"start": "moments"})),
     _images("dp-kip, scattering", lk.DPKIP(**FEW | PIXELS, ridge=1e-3, optimiser="sgd")),
     _images(
         "dp-kip, noise in feature space",

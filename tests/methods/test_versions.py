@@ -23,7 +23,7 @@ QUESTIONS = {
     "dp-hp": (1, "1f91de5b2e8f53f9"),
     "dp-ntk": (1, "0563aa73c3538f1f"),
     "g-pate": (2, "2f7ca03ee872690f"),
-    "dp-kip": (4, "bffe09e2e25a353f"),
+    "dp-kip": (5, "36daa0dfcfa07539"),
     "kip": (1, "d3c2797b5ac8dbde"),
     "ndpdc": (1, "5d2b407dff197a4e"),
     "dp-mepf": (1, "e1da3768c467c896"),
