@@ -26,3 +26,7 @@ class DPCGAN(AbstractPrivateGAN):
         "R. Torkzadehmahani, P. Kairouz, B. Paten. DP-CGAN: Differentially Private Synthetic Data and "
         "Label Generation. CVPR workshops 2019.",
     )
+
+    discriminator_steps: int = 1
+    """Steps of the discriminator for each one of the generator. A logistic one that takes more of them grows sure of
+    itself, and then its gradient is noise alone."""
